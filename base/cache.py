@@ -2,8 +2,8 @@
 
 Only this user's pumice writes entries: an entry starts with a checksum over its key and its content, keyed with a
 secret in the user's state folder, outside the cache (``docs/design/cache.md``). A damaged, moved, foreign or planted
-entry is a miss. So is every entry where there is no home, no space or no right to write: a cache that does not work
-costs time, and never changes a result.
+entry is a miss. Without a home, space or the right to write, every look-up is a miss: a cache that does not work costs
+time, but never changes a result.
 
 The folder is the user's cache folder, or that of ``PUMICE_CACHE_DIR``; ``PUMICE_CACHE=0`` switches it off. Entries are
 in a subfolder with a marker, and have names and a header of their own. Nothing else is read, changed or deleted.
@@ -35,7 +35,7 @@ else:
     except ImportError:
         from hashlib import blake2b
 
-#: The total size of all entries, in bytes, above which the least recently used ones are deleted.
+#: The total size of all entries, in bytes, above which the least recently used are deleted.
 MAX_BYTES: Final = 512 << 20
 #: The largest number of entries, so that listing them takes at most a tenth of a second.
 MAX_ENTRIES: Final = 16_384
@@ -45,14 +45,14 @@ MAX_ENTRY_BYTES: Final = MAX_BYTES // 4
 _CHECKSUM_BYTES: Final = 32
 _SECRET_BYTES: Final = 32
 _SECRET_FILE: Final = "cache-secret"
-# The start of each entry, with the format's version: entries with another one are misses.
+# The start of each entry, with the format's version: entries of other versions are misses.
 _FORM: Final = b"pumice-cache-2\n"
 _CONTENT_AT: Final = len(_FORM) + _CHECKSUM_BYTES
-# A subfolder of our own, so that its mode can be set even in a folder that the user named.
+# A separate subfolder, so that its mode can be set even in a folder that the user named.
 _ENTRIES: Final = "entries-2"
 _SUFFIX: Final = ".entry"
 _PART: Final = ".part"
-# The marker of the Cache Directory Tagging Specification, which keeps the folder out of backups too.
+# The marker of the Cache Directory Tagging Specification, which also keeps the folder out of backups.
 _MARKER_FILE: Final = "CACHEDIR.TAG"
 _MARKER: Final = (
     b"Signature: 8a477f597d28d172789f06886806bc55\n# Entries of pumice's cache. `pumice cache --clear` deletes them.\n"
@@ -70,7 +70,7 @@ _FAILURES: Final = (OSError, ValueError)
 
 
 def cache_directory() -> Path | None:
-    """Returns pumice's cache folder; ``None`` without a home, and when ``PUMICE_CACHE=0`` switches it off.
+    """Returns pumice's cache folder; ``None`` without a home, or if ``PUMICE_CACHE=0`` switches it off.
 
     Raises:
         InvalidArgumentError: ``PUMICE_CACHE`` is neither on nor off.
@@ -91,9 +91,8 @@ class CachedFile:
 
     def __init__(self, room: str, key: object) -> None:
         """Args:
-        room: the kind of artifact; a folder's name.
-        key: everything that the artifact is made from, and the release that makes it: bytes, or a value whose
-        ``repr`` is the same in every process.
+        room: the kind of artifact; a folder's name. key: all inputs of the artifact, and the release that makes it:
+        bytes, or a value whose ``repr`` is the same in every process.
         """
         text = key if isinstance(key, bytes) else repr(key).encode("utf-8", "surrogateescape")
         self._digest = digest(b"\0".join((_FORM, room.encode(), text)))
@@ -127,7 +126,7 @@ class CachedFile:
             if os.urandom(1)[0] % _STORES_A_TRIM == 0:
                 _trim(Path(location.folder))
         except FileNotFoundError:
-            _found_place.cache_clear()  # somebody has deleted the folder: the next store makes it
+            _found_place.cache_clear()  # the folder was deleted: the next store creates it
             return False
         except _FAILURES:
             return False
@@ -152,7 +151,7 @@ class CachedFile:
 def folder_stamp(*folders: Path) -> bytes:
     """Returns a hash of the names and stamps of the Python files in folders and their subfolders.
 
-    Keys of generated files contain it, since the release alone does not change while the code is being worked on.
+    Keys of generated files contain it, since the release does not change during development.
     """
     stamps = []
     pending = list(map(str, folders))
@@ -255,7 +254,7 @@ def _state_folder() -> Path | None:
 
 
 def _user_folder(variable: str, default: str, elsewhere: str) -> Path | None:
-    """Returns pumice's folder of one kind by the XDG Base Directory Specification, or by the system's own rules."""
+    """Returns pumice's folder of one kind, by the XDG Base Directory Specification or the system's own rules."""
     if sys.platform in ("win32", "darwin"):
         import platformdirs  # imported here, so that programs start sooner
 
@@ -264,7 +263,7 @@ def _user_folder(variable: str, default: str, elsewhere: str) -> Path | None:
         path = Path(os.environ.get(variable, ""))
         if not path.is_absolute():
             home = os.path.expanduser("~")  # noqa: PTH111  pathlib raises without a home
-            # Under sudo the home may be another user's, who could not use files that root creates there.
+            # Under sudo the home may belong to another user, who could not use files that root creates there.
             if not _is_own(Path(home), forbidden=0):
                 return None
             path = Path(home, default)
@@ -273,7 +272,7 @@ def _user_folder(variable: str, default: str, elsewhere: str) -> Path | None:
 
 
 def _is_own(folder: Path, forbidden: int = _OTHERS_WRITE) -> bool:
-    """Whether a folder belongs to this user and nobody else can write in it."""
+    """Whether a folder belongs to this user and no other user can write in it."""
     try:
         status = folder.stat()
     except _FAILURES:
@@ -282,7 +281,7 @@ def _is_own(folder: Path, forbidden: int = _OTHERS_WRITE) -> bool:
 
 
 def _belongs(status: os.stat_result, forbidden: int) -> bool:
-    """Whether a file belongs to this user and grants no forbidden rights; Windows has its own access control."""
+    """Whether a file belongs to this user and grants no forbidden rights; always true on Windows, which has its own."""
     return sys.platform == "win32" or (status.st_uid == os.geteuid() and not status.st_mode & forbidden)
 
 
@@ -299,10 +298,10 @@ def _is_cache(folder: Path, forbidden: int = _OTHERS_WRITE) -> bool:
 
 
 def _make_cache(folder: Path) -> None:
-    """Creates the folder of the entries with its marker; an empty folder of that name becomes one.
+    """Creates the folder of the entries with its marker; an empty folder of that name is reused.
 
     Raises:
-        OSError: it cannot be made, or the folder of that name has something else in it.
+        OSError: it cannot be created, or the folder of that name has other content.
     """
     if _is_cache(folder):
         return
@@ -316,7 +315,7 @@ def _make_cache(folder: Path) -> None:
         _write_new(part / _MARKER_FILE, _MARKER)
         if sys.platform == "win32" and folder.is_dir():
             folder.rmdir()
-        part.rename(folder)  # replaces an empty folder, and nothing else
+        part.rename(folder)  # replaces only an empty folder
     except OSError as error:
         (part / _MARKER_FILE).unlink(missing_ok=True)
         part.rmdir()
@@ -356,7 +355,7 @@ def _secret(state: Path) -> bytes | None:
 
 
 def _write_secret(state: Path) -> None:
-    """Creates the user's secret; if two processes do so at once, the first one's stays."""
+    """Creates the user's secret; if two processes do so at once, the first secret stays."""
     path = state / _SECRET_FILE
     part = _part(path)
     try:
@@ -383,7 +382,7 @@ def _read(path: str, most: int, *, forbidden: int = _OTHERS_WRITE) -> bytes:
 
 
 def _note_use(path: str, status: os.stat_result) -> None:
-    """Updates the access time that `_trim` orders entries by."""
+    """Updates the access time by which `_trim` orders entries."""
     if time.time() - status.st_mtime > _USE_SECONDS:
         with contextlib.suppress(*_FAILURES):
             os.utime(path)
@@ -413,7 +412,7 @@ def _part(path: Path) -> Path:
 
 
 def _entries(folder: Path | None) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yields regular files with names of entries, and those that killed writers left; follows no link."""
+    """Yields regular files with names of entries, and files left by killed writers; follows no link."""
     for room in _folders(folder):
         for part in _folders(room):
             for entry in _listed(part):
@@ -436,7 +435,7 @@ def _listed(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _is_name(name: str, folder: str) -> bool:
-    """Whether a file's name in a folder is that of an entry, or of a part of one."""
+    """Whether a file's name in a folder is that of an entry, or of a partly written entry."""
     if name.startswith(".") and name.endswith(_PART):
         name = name[1 : -len(_PART)].rpartition(".")[0]
     hashed = name.removesuffix(_SUFFIX)
@@ -445,7 +444,7 @@ def _is_name(name: str, folder: str) -> bool:
 
 
 def _delete(path: Path) -> bool:
-    """Deletes a regular file of this user that has the header of entries, or is empty; returns whether it has."""
+    """Deletes a regular file of this user that has the header of entries, or is empty; returns whether it did."""
     try:
         descriptor = os.open(path, READ_FLAGS)
         try:

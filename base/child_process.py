@@ -1,9 +1,9 @@
-"""A child process that measures: the parent's side.
+"""The parent's side of a measuring child process.
 
 Calling sequence: ``ChildProcess(name)`` → ``send``, ``receive``, … → ``close``.
 
-The child belongs to its parent: it ends once the pipe to it is closed, as by the parent's own end, whatever ended it.
-Ctrl-C reaches the parent alone, which then closes the pipe.
+The child ends once the pipe to it is closed, which happens whenever the parent ends. Ctrl-C reaches only the parent,
+which then closes the pipe.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .message_pipe import PROTOCOL, Message, MessagePipe, error_from_message
 
 _START_S: Final = 60.0
 _END_S: Final = 5.0
-# Reports what is missing if this version's child cannot be imported: the interpreter may belong to another
+# Reports the missing module if this version's child cannot be imported, as the interpreter may belong to another
 # installation.
 _BOOTSTRAP: Final = """
 import json, sys
@@ -47,8 +47,9 @@ else:
 
 
 class ChildProcess(Closeable):
-    """A child that has started; ``environment`` is the child's ``environment_facts``. ``running`` has the ids of all
-    children that are not closed.
+    """A started child process; ``environment`` is the child's ``environment_facts``.
+
+    ``running`` has the ids of all open children.
 
     Args:
         name: the process's name in messages, such as ``"run 2"``.
@@ -57,7 +58,7 @@ class ChildProcess(Closeable):
 
     Raises:
         NotFoundError: there is no such interpreter, or it has no pumice.
-        IncompatibleError: its pumice has a version that cannot take part.
+        IncompatibleError: the version of its pumice is not supported.
         AbortedError: the process did not start.
     """
 
@@ -124,8 +125,8 @@ class ChildProcess(Closeable):
 
         Raises:
             PumiceError: the child's own error.
-            AbortedError: it has ended.
-            DeadlineExceededError: it sent nothing for ``timeout`` seconds, and was killed.
+            AbortedError: the child has ended.
+            DeadlineExceededError: the child sent nothing for ``timeout`` seconds, and was killed.
         """
         try:
             message = self._pipe.receive(timeout)
@@ -152,7 +153,7 @@ class ChildProcess(Closeable):
         return f": signal {-status}" if status < 0 else f": exit status {status}"
 
     def close(self) -> None:
-        """Ends the process, and waits for that; it is killed if it takes more than five seconds. Idempotent."""
+        """Ends the process and waits for its end; kills it if that takes more than five seconds. Idempotent."""
         try:
             self._pipe.close()
             self._process.wait(_END_S)

@@ -1,4 +1,4 @@
-"""Deprecated names: a decorator that makes calls of one warn."""
+"""Deprecated names: a decorator that makes their calls warn."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _R = TypeVar("_R")
 
 
 def deprecated(*, since: str, removed: str, instead: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Returns a decorator for a public function or method that is going to be removed.
+    """Returns a decorator for a public function or method that will be removed.
 
     A call warns with ``DeprecationWarning`` at the line of the caller. The docstring gets the same sentence, and
     ``__deprecated__`` contains it for type checkers and editors (PEP 702).
 
     Args:
         since: the version that deprecates the name, such as ``"0.3"``.
-        removed: the version that no longer has it.
+        removed: the version that removes it.
         instead: the replacement to call, as code.
     """
 

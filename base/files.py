@@ -30,7 +30,7 @@ READ_FLAGS: Final = os.O_RDONLY | sum(
 
 
 def read_regular(path: str | os.PathLike[str], most: int) -> tuple[bytes, os.stat_result]:
-    """Reads a file that another program may have put there; returns its content and its status.
+    """Reads a file that another program may have replaced; returns its content and its status.
 
     Raises:
         OSError: there is no file; it is a link, a pipe or another special file, or longer than ``most`` bytes.
@@ -49,10 +49,10 @@ def read_regular(path: str | os.PathLike[str], most: int) -> tuple[bytes, os.sta
 
 
 def stamp(status: os.stat_result) -> tuple[int, ...]:
-    """Returns a stamp of a file, for cache keys: it differs once the file's content has changed.
+    """Returns a stamp of a file, for cache keys: it changes whenever the file's content changes.
 
-    Size and time of modification are not enough: packages of reproducible builds have one time for all files, and
-    programs that copy files set it back. Nobody can set ``st_ctime`` back.
+    Size and time of modification are not enough: packages of reproducible builds have the same time for all files, and
+    programs that copy files set it back. ``st_ctime`` cannot be set back.
     """
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
@@ -62,10 +62,10 @@ _LOCK_SECONDS: Final = 10.0
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Locks a file against changes by other processes and threads. The lock is a second file, which stays.
+    """Locks a file against changes by other processes and threads. The lock is a second file, which is kept.
 
     Raises:
-        OSError: the folder is not writable, or something else than a file has the lock's name.
+        OSError: the folder is not writable, or the lock's name is not that of a file.
         UnavailableError: the lock was not free for ten seconds.
     """
     name = path.with_name(f".{path.name[:200]}.lock")
@@ -80,7 +80,7 @@ def locked(path: Path) -> Iterator[None]:
             time.sleep(0.01)
         yield
     finally:
-        os.close(descriptor)  # which unlocks it
+        os.close(descriptor)  # this unlocks it
 
 
 def _try_lock(descriptor: int) -> bool:
@@ -113,7 +113,7 @@ def replacing(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
     if before is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
     part = target.with_name(f".{target.name[:200]}.{os.urandom(4).hex()}.part")
-    # A file that others must not read is not readable for them while it is written either.
+    # The temporary file has the same permissions, so that others cannot read it either.
     rights = 0o666 if before is None else 0o600
     try:
         with open(os.open(part, _CREATE_FLAGS, rights), "wb") as file:  # noqa: PTH123  its mode is set from the start
@@ -145,7 +145,7 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], object
 
 
 def write_all(files: Mapping[Path, bytes]) -> None:
-    """Writes several files as `write_whole` does; they get their names once the content of all is on disk."""
+    """Writes several files like `write_whole`; they get their names once the content of all is on disk."""
     with contextlib.ExitStack() as stack:
         for path, content in files.items():
             stack.enter_context(writing_errors(path))
@@ -167,7 +167,7 @@ def writing_errors(path: Path) -> Iterator[None]:
     shown = shorten(str(path))
     try:
         yield
-    except PumiceError:  # some are OSErrors too
+    except PumiceError:  # some are also OSErrors
         raise
     except FileNotFoundError as error:
         folder = "" if path.parent.is_dir() else f": there is no folder {shorten(str(path.parent))}"
@@ -193,7 +193,7 @@ def reading_errors(path: Path) -> Iterator[None]:
     shown = shorten(str(path))
     try:
         yield
-    except PumiceError:  # some are OSErrors or ValueErrors too
+    except PumiceError:  # some are also OSErrors or ValueErrors
         raise
     except FileNotFoundError:
         raise NotFoundError(f"no such file: {shown}") from None

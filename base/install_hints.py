@@ -1,4 +1,4 @@
-"""Packages to install where a part of Vulkan or a tool of the tests is missing, by platform.
+"""Packages to install if a part of Vulkan or a tool of the tests is missing, by platform.
 
 The error of a missing Vulkan library, the set-up program (``tools/setup/vulkan.py``) and messages about shader tools
 take their text from here. This module loads and probes nothing.
@@ -35,7 +35,7 @@ Component: TypeAlias = Literal[
 COMPONENTS: Final[tuple[Component, ...]] = get_args(Component)
 
 DRIVER_VARIABLES: Final = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
-"""Variables that restrict the Vulkan loader to the drivers that they name."""
+"""Variables that restrict the Vulkan loader to listed drivers."""
 
 _TITLES: Final[Mapping[Component, str]] = {
     "loader": "the Vulkan loader",
@@ -153,7 +153,7 @@ _DRIVER_NOTES: Final[Mapping[str, str]] = {
 def detect_platform() -> str:
     """Returns the platform of this process: one of ``PLATFORMS``.
 
-    ``"linux"`` is a distribution that derives from neither Debian, Fedora nor Arch, by ``ID`` and ``ID_LIKE`` of
+    ``"linux"`` means a distribution not derived from Debian, Fedora or Arch, by ``ID`` and ``ID_LIKE`` of
     os-release(5).
     """
     if sys.platform == "darwin":
@@ -172,7 +172,7 @@ def detect_platform() -> str:
 
 
 def packages(component: Component, platform: str | None = None) -> tuple[str, ...]:
-    """Returns the packages that contain a component; an empty tuple where no package manager has it.
+    """Returns the packages that contain a component; an empty tuple if no package manager has it.
 
     Raises:
         InvalidArgumentError: an unknown component or platform.
@@ -184,9 +184,9 @@ def packages(component: Component, platform: str | None = None) -> tuple[str, ..
 
 
 def install_command(components: Iterable[Component], platform: str | None = None) -> str | None:
-    """Returns the command that installs the components, or None where there is none.
+    """Returns the command that installs the components, or None if there is none.
 
-    It starts with ``sudo`` where the package manager needs root and this process does not run as root.
+    It starts with ``sudo`` if the package manager needs root and this process does not run as root.
 
     Raises:
         InvalidArgumentError: an unknown component or platform.
@@ -201,9 +201,9 @@ def install_command(components: Iterable[Component], platform: str | None = None
 
 
 def install_hint(component: Component, platform: str | None = None) -> str:
-    """Returns sentences that say how to install a missing component.
+    """Returns instructions for installing a missing component.
 
-    For ``"linux"`` (an unknown distribution) they name all known distributions.
+    For ``"linux"`` (an unknown distribution) they cover all known distributions.
 
     Raises:
         InvalidArgumentError: an unknown component or platform.
@@ -221,7 +221,7 @@ def install_hint(component: Component, platform: str | None = None) -> str:
 
 
 def driver_hint() -> str:
-    """Returns how to get a driver: by clearing the variables that hide installed ones, or by installing one."""
+    """Returns how to get a driver: by clearing the variables that hide installed drivers, or by installing one."""
     hiding = [name for name in DRIVER_VARIABLES if os.environ.get(name)]
     hidden = [f"{name}={os.environ[name]} hides all other drivers: unset it, or install one. " for name in hiding]
     return "".join(hidden) + install_hint("driver")

@@ -1,4 +1,4 @@
-"""Exports that are imported when first used, so that a program loads only what it needs."""
+"""Exports that are imported at their first use, so that a program loads only what it needs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def lazy_exports(
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if _is_importing():
             home = importlib.import_module(home_of[name], package)
-        else:  # two threads that import modules which need each other see them half made, or are told of a deadlock
+        else:  # circular imports in two threads see unfinished modules, or deadlock
             with _lock:
                 home = importlib.import_module(home_of[name], package)
         value: object = home if home_of[name] == f".{name}" else getattr(home, name)

@@ -1,9 +1,9 @@
-"""A drop-in ``dataclass`` whose methods are compiled when they are first called.
+"""A drop-in ``dataclass`` whose methods are compiled at their first call.
 
-The standard library compiles six methods of every class when the class is defined. That takes half a millisecond a
-class: a third of the time to import this package, although most classes of most runs are never instantiated, compared
-or printed (``docs/design/start.md``). Classes behave as standard dataclasses do, and ``dataclasses.fields``,
-``replace`` and ``asdict`` accept them; ``frozen``, ``slots``, ``kw_only``, ``eq``, ``repr`` and ``init`` are supported.
+The standard library compiles six methods of every class when the class is defined. That takes half a millisecond per
+class, a third of the time to import this package, although most runs never instantiate, compare or print most classes
+(``docs/design/start.md``). Classes behave like standard dataclasses, and ``dataclasses.fields``, ``replace`` and
+``asdict`` accept them; ``frozen``, ``slots``, ``kw_only``, ``eq``, ``repr`` and ``init`` are supported.
 
 Calling the standard decorator later is not an alternative: it handles whole classes only and takes three times as long.
 """
@@ -22,17 +22,17 @@ else:
     from reprlib import recursive_repr
 
     def dataclass(cls=None, /, *, init=True, repr=True, eq=True, frozen=False, slots=False, kw_only=False):
-        """Does what ``dataclasses.dataclass`` does."""
+        """Works like ``dataclasses.dataclass``."""
 
         def wrap(constructor):
             own = vars(constructor)
             if constructor.__doc__ is None:
-                constructor.__doc__ = constructor.__name__  # otherwise the standard library asks for the signature
+                constructor.__doc__ = constructor.__name__  # otherwise the standard library computes the signature
             hashable = "__hash__" in own and not (own["__hash__"] is None and "__eq__" in own)
             made = dataclasses.dataclass(constructor, init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)
             wanted = {"__init__": init, "__repr__": repr, "__eq__": eq, "__hash__": eq and frozen and not hashable}
             for name, is_wanted in wanted.items():
-                # `eq` hides only an inherited hash; one that the class defines stays.
+                # `eq` hides only an inherited hash; a hash defined in the class stays.
                 if is_wanted and (name not in own or name == "__hash__"):
                     setattr(made, name, _deferred(made, name, frozen))
             if eq and not frozen and not hashable:
@@ -44,7 +44,7 @@ else:
         return wrap if cls is None else wrap(cls)
 
     def _deferred(cls, name, frozen):
-        """Returns a method that replaces itself by the compiled one at its first call."""
+        """Returns a method that replaces itself by the compiled method at its first call."""
         write = _WRITERS[name]
 
         def method(self, *args, **kwargs):
@@ -83,7 +83,7 @@ else:
             object.__setattr__(self, field.name, value)
 
     def _written(name, parameters, lines, values):
-        """Compiles a function with this body; ``values`` are the names that it uses."""
+        """Compiles a function with this body; ``values`` are the values of the names that it uses."""
         body = "\n  ".join(lines) or "pass"
         source = f"def make({', '.join(values)}):\n def {name}({', '.join(parameters)}):\n  {body}\n return {name}"
         space = {}

@@ -1,7 +1,7 @@
 """Budgets: the most bytes of one kind of memory that a program may hold at once.
 
-A share is the part of a budget that one object takes; it is given back with the share's last reference. Finalizers run
-at any point and under any lock, so they only take a note, and the next share counts it.
+A share is the part of a budget that one object takes; it is returned with the share's last reference. Finalizers run at
+any point and under any lock, so they only append to a list, which the next share processes.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from ..status import ResourceExhaustedError
 
 
 class MemoryBudget:
-    """A limit on bytes that are held at once. Thread rule: any.
+    """A limit on the bytes held at once. Thread rule: any.
 
     Args:
         limit: the most bytes.
-        kind: the kind of memory, as messages name it.
+        kind: the kind of memory, for messages.
         option: the option that sets the limit.
     """
 
@@ -31,7 +31,7 @@ class MemoryBudget:
 
     @property
     def used(self) -> int:
-        """The bytes that are held now."""
+        """The bytes held now."""
         with self._lock:
             self._count()
             return self._used
@@ -40,7 +40,7 @@ class MemoryBudget:
         """Takes bytes.
 
         Raises:
-            ResourceExhaustedError: more bytes would be held than the limit.
+            ResourceExhaustedError: the limit would be exceeded.
         """
         share = Share(self)
         share.resize(size)
@@ -59,7 +59,7 @@ class MemoryBudget:
                     return
                 used = self._used
             if not is_last:
-                gc.collect()  # lists that hold each other
+                gc.collect()  # reference cycles of lists
         raise ResourceExhaustedError(
             f"the program holds {used} bytes of {self._kind} and asks for {size} more, which is past its limit of "
             f"{self.limit} bytes; raise {self._option} if it may have them"
@@ -76,7 +76,7 @@ class Share:
         self.size = 0
 
     def resize(self, size: int) -> None:
-        """Takes more bytes, or gives some back; errors as ``MemoryBudget.share``'s."""
+        """Takes more bytes, or returns some; errors as for ``MemoryBudget.share``."""
         if size > self.size:
             self._budget._take(size - self.size)
         else:

@@ -33,7 +33,7 @@ class MessagePipe(Closeable):
 
     @classmethod
     def to_parent(cls) -> Self:
-        """Opens the child's end. Other reads of stdin then find it empty, and prints go to stderr."""
+        """Opens the child's end. From then on other reads of stdin find it empty, and prints go to stderr."""
         sys.stdout.flush()
         reader, writer = os.fdopen(os.dup(0), "rb", 0), os.fdopen(os.dup(1), "wb", 0)
         with Path(os.devnull).open("rb") as nothing:
@@ -48,12 +48,13 @@ class MessagePipe(Closeable):
             data = data[self._writer.write(data) :]
 
     def receive(self, timeout: float | None = None) -> Message:
-        """Returns the next message. EOFError: the other process has ended. TimeoutError: none came within ``timeout``
-        seconds.
+        """Returns the next message.
+
+        EOFError: the other process has ended. TimeoutError: no message came within ``timeout`` seconds.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while (end := self._received.find(b"\n")) < 0:
-            # Windows cannot wait for a pipe with a limit.
+            # Windows cannot wait for a pipe with a time limit.
             if deadline is not None and sys.platform != "win32":
                 left = max(0.0, deadline - time.monotonic())
                 if not select.select([self._reader], [], [], left)[0]:

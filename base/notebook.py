@@ -1,4 +1,4 @@
-"""Tables for notebooks, and names of their cells. Texts are escaped; colours are those of the page, light or dark."""
+"""Tables for notebooks, and names of notebook cells. Texts are escaped; colours follow the page, light or dark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LINE_WIDTH: Final = 40
 _NARROW: Final = "white-space: nowrap; min-width: 0"  # some pages have wide columns by default
 _CELL: Final = "padding: 0.2em 0.7em; color: inherit; background: transparent"
 
-# ipykernel names the file of a cell by its process id and a hash of the cell's source.
+# ipykernel's file name of a cell consists of its process id and a hash of the cell's source.
 _CELL_FILE: Final = re.compile(r"(?<=ipykernel)(?:_\d+)?(?=[/\\]+\d+\.py\b)")
 
 
@@ -33,7 +33,7 @@ def html_table(
         columns: the headings; all empty for a table without headings.
         rows: a text for each column.
         title, notes: the lines above and below the table.
-        texts: the indices of columns that hold text, besides the first; the others hold numbers, aligned to the right.
+        texts: the indices of text columns besides the first; the others are numbers, aligned to the right.
     """
     rows = list(rows)
     styles = []
@@ -71,7 +71,7 @@ def with_process(text: str) -> str:
 
 
 def place_text(location: str) -> str:
-    """Formats a file and line, ``net.py:8``, for people: a cell is named by its number, ``In[3]:8``."""
+    """Formats a file and line, ``net.py:8``, for people; a cell is shown by its number, ``In[3]:8``."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     named = getattr(getattr(shell, "compile", None), "format_code_name", None)  # since IPython 8
@@ -83,7 +83,7 @@ def place_text(location: str) -> str:
 
 
 def figure_text(value: float | None) -> str:
-    """Formats a number with four digits, without an exponent where that is readable; a dash for None or NaN."""
+    """Formats a number with four digits, without an exponent if that is readable; a dash for None or NaN."""
     if value is None or math.isnan(value):
         return "—"
     if not 1e-5 <= abs(value) < 1e12:

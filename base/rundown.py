@@ -1,11 +1,11 @@
-"""Rundown: what many threads use is torn down when the last of them has left.
+"""Rundown: tears an object of many threads down when the last thread has left it.
 
 Calling sequence: each use is ``with rundown.guard.lock:`` around a check of ``is_over`` and the use itself → ``end``,
-which refuses new uses and waits for those under way → tear down.
+which refuses new uses and waits for current uses → tear down.
 
-The lock is the calling thread's own, so that threads never wait for each other. It counts nothing: locks are taken and
-released by ``with``, in C, between which Ctrl-C cannot come, while a count in Python is lost to one that comes between
-the count and the ``try``. It is reentrant: uses may nest.
+Each thread has its own lock, so threads never wait for each other. Locks are used instead of a count, because ``with``
+takes and releases them in C, where Ctrl-C cannot interrupt. A count in Python would be wrong after Ctrl-C between the
+count and the ``try``. The lock is reentrant: uses may nest.
 
 Thread rule: any thread.
 """
@@ -23,7 +23,7 @@ _POLL_S: Final = 0.0005
 
 
 class Guard(threading.local):
-    """The lock that each thread holds while it is inside."""
+    """The lock that each thread holds during a use."""
 
     def __init__(self, register: Callable[[threading.RLock], None]) -> None:  # called once in each thread
         lock = threading.RLock()
@@ -32,10 +32,10 @@ class Guard(threading.local):
 
 
 class Rundown:
-    """The threads inside, and whether more may enter.
+    """The threads in uses, and whether more may enter.
 
     Attributes:
-        guard: the guard, which has the calling thread's lock.
+        guard: the guard, with the calling thread's lock.
         is_over: whether uses are refused; each use checks it with the lock held.
     """
 
@@ -46,11 +46,11 @@ class Rundown:
         self.guard: Guard = Guard(self._register)
 
     def _register(self, lock: threading.RLock) -> None:
-        with self._registering:  # those of threads that have ended are dropped
+        with self._registering:  # locks of ended threads are dropped
             self._locks = [*(known for known in self._locks if known() is not None), weakref.ref(lock)]
 
     def inside(self) -> list[threading.RLock]:
-        """Returns the locks of the threads that are inside now, the calling one included."""
+        """Returns the locks of the threads that are inside now, including the calling thread."""
         return busy([lock for reference in self._locks if (lock := reference()) is not None])
 
     def is_inside(self) -> bool:
@@ -61,14 +61,13 @@ class Rundown:
         """Refuses uses from now on, and waits until no thread is inside; may be repeated.
 
         Args:
-            timeout: the longest wait in seconds; ``None`` waits for ever. A use that this thread itself is in is not
-                waited for.
+            timeout: the longest wait in seconds; ``None`` waits for ever. It does not wait for uses by this thread.
 
         Returns:
-            Whether nobody is inside; ``False`` after the timeout.
+            Whether no thread is inside; ``False`` after the timeout.
         """
         self.is_over = True
-        with self._registering:  # a lock that is not among them from here on is taken after that was set
+        with self._registering:  # a lock that is not among them was taken after is_over was set
             pass
         deadline = None if timeout is None else time.monotonic() + timeout
         own = self.guard.lock

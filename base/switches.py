@@ -1,4 +1,4 @@
-"""Environment variables that are on or off, and the errors and warnings for wrong values and misspelt names."""
+"""Environment variables that are on or off, with errors and warnings for wrong values and misspelt names."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ SETTINGS: Final = frozenset(
 )
 
 _PREFIX: Final = "PUMICE_"
-# The similarity above which a name counts as misspelt: VALIDATE is meant as VALIDATION, TEST_CACHE is somebody's own.
+# The similarity above which a name counts as misspelt: VALIDATE means VALIDATION, but TEST_CACHE is a user's own
+# variable.
 _ALIKE: Final = 0.7
 _ON: Final = ("1", "true", "on", "yes")
 _OFF: Final = ("0", "false", "off", "no")
 
 
 def switch(variable: str) -> bool | None:
-    """Returns whether an environment variable is on; ``None`` where it is unset or empty.
+    """Returns whether an environment variable is on; ``None`` if it is unset or empty.
 
     Raises:
         InvalidArgumentError: the variable's value is neither on nor off.
@@ -57,18 +58,18 @@ def switch(variable: str) -> bool | None:
 
 
 def wrong_value(variable: str, expected: str) -> InvalidArgumentError:
-    """Returns the error for an environment variable with another value than expected."""
+    """Returns the error for an environment variable with an unexpected value."""
     value = shown(os.environ.get(variable, ""))
     return InvalidArgumentError(f"the environment variable {variable} is {value}; expected {expected}")
 
 
 @functools.cache
 def warn_of_misspelt() -> None:
-    """Warns once of variables that pumice does not read and whose names resemble those of settings."""
+    """Warns once about variables that pumice does not read but whose names resemble settings."""
     unread = [name for name in os.environ if name.upper().startswith(_PREFIX) and name not in SETTINGS]
     if not unread:
         return
-    import difflib  # imported here, since importing takes longer than the check
+    import difflib  # imported here, as the import takes longer than the check
     import logging
 
     rests = [name.removeprefix(_PREFIX) for name in sorted(SETTINGS)]

@@ -1,7 +1,7 @@
 """Syntax trees of Python source, in any thread.
 
-CPython has one count of depth for all trees that an interpreter converts. Threads that convert at once disturb it, and
-one of them gets ``SystemError: AST constructor recursion depth mismatch`` (seen with 3.11).
+CPython has one depth counter for all tree conversions of an interpreter. Concurrent conversions disturb it, and one
+thread gets ``SystemError: AST constructor recursion depth mismatch`` (seen with 3.11).
 """
 
 from __future__ import annotations
@@ -18,6 +18,6 @@ def syntax_tree(source: str) -> ast.Module: ...
 @overload
 def syntax_tree(source: str, mode: Literal["eval"]) -> ast.Expression: ...
 def syntax_tree(source: str, mode: Literal["exec", "eval"] = "exec") -> ast.mod:
-    """Returns what ``ast.parse`` does."""
+    """Works like ``ast.parse``."""
     with _lock:
         return ast.parse(source, mode=mode)

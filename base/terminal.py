@@ -38,7 +38,7 @@ def new_table(columns: Iterable[str], *, right: Container[str] = (), title: str 
 
 
 def facts_grid(facts: Iterable[tuple[str, str]]) -> Table:
-    """Returns a grid of names and values, one pair a row."""
+    """Returns a grid of names and values, one pair per row."""
     from rich.table import Table
     from rich.text import Text
 
@@ -53,8 +53,8 @@ def facts_grid(facts: Iterable[tuple[str, str]]) -> Table:
 def said_once(said: Iterable[tuple[str, str]]) -> list[str]:
     """Returns a line for each text and its subject: ``mul n=8: no samples``.
 
-    Texts that differ only in figures become one line, with the first of them: ``12 points: no samples``, ``12 points,
-    the first of which is mul n=8: 3 samples``.
+    Texts that differ only in figures become one line, with the first text: ``12 points: no samples``, ``12 points, the
+    first of which is mul n=8: 3 samples``.
     """
     groups: dict[str, dict[str, str]] = {}
     for name, text in said:

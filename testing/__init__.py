@@ -1,8 +1,8 @@
-"""Tests of GPU code: the pytest plug-in, and its parts for those who want them alone.
+"""Tests of GPU code: the pytest plug-in, and its parts for separate use.
 
 Public: `assert_close`, `NotCloseError`, `tolerance`; `nothing_left`, `LiveLimit`; `DriverRange`, `missing_features`.
 
-pytest loads `plugin` wherever pumice is installed, so that it imports nothing else of pumice before a test uses it.
+pytest loads `plugin` wherever pumice is installed, so it imports nothing else of pumice until a test uses it.
 
 Read: live, markers, pictures, closeness, recording, reproduction, requirements, timing, watch, testbed, plugin.
 """

@@ -16,8 +16,8 @@ from .pictures import difference_map, difference_picture
 Comparable: TypeAlias = "npt.ArrayLike | DeviceArray | DeviceImage"
 
 # Relative and absolute. Kernels sum in another order than NumPy, and Vulkan allows some units in the last place for
-# each of exp, log, sin…: float32 gets eleven of them, shorter types one or two, and float64, for which references are
-# seldom exact, as much as a float32.
+# functions such as exp, log and sin. float32 gets eleven units, shorter types one or two, and float64, whose references
+# are seldom exact, the same tolerance as float32.
 _TOLERANCES: Final[Mapping[str, tuple[float, float]]] = {
     "float64": (1e-7, 1e-7),
     "complex128": (1e-7, 1e-7),
@@ -52,7 +52,9 @@ def tolerance(dtype: npt.DTypeLike) -> tuple[float, float]:
 
 
 class NotCloseError(AssertionError):
-    """Arrays are not close; the text shows how many elements differ, the worst of them, and a picture of where.
+    """Arrays are not close.
+
+    The text shows how many elements differ, the worst elements, and a picture of their positions.
 
     Attributes:
         got, expected: the arrays.
@@ -79,7 +81,7 @@ class NotCloseError(AssertionError):
         self.rtol, self.atol = rtol, atol
 
     def save(self, folder: Path) -> list[str]:
-        """Writes both arrays, and a picture where Pillow is installed; returns the names of the files."""
+        """Writes both arrays, and a picture if Pillow is installed; returns the names of the files."""
         from ..formats.picture import encode_picture
         from ..status import UnavailableError
 
@@ -109,17 +111,17 @@ def assert_close(
 
     Args:
         got: an array of a device or the host.
-        expected: an array of its shape, or a number for all elements. Floats may be of another precision: a reference
-            in float64 is good for any, and so are integers. Of integers only integers can be expected.
-        rtol, atol: the tolerances; ``None`` takes those of the dtype of ``got``, see ``tolerance``.
+        expected: an array of its shape, or a number for all elements. Floats may have another precision: references in
+            float64, and integers, suit all float types. Integers can only be compared with integers.
+        rtol, atol: the tolerances; ``None`` uses those of the dtype of ``got``, see ``tolerance``.
         equal_nan: whether a NaN is equal to a NaN. An infinity is always equal to the same infinity.
-        what: the begin of the message.
+        what: the beginning of the message.
 
     Raises:
         NotCloseError: the arrays differ; an AssertionError. Under the pytest plug-in both arrays and a picture are
             saved.
-        InvalidArgumentError: the arrays cannot be compared: shapes differ, floats are expected of integers, or elements
-            are no numbers.
+        InvalidArgumentError: the arrays cannot be compared: shapes differ, integers are compared with floats, or
+            elements are no numbers.
     """
     __tracebackhide__ = True
     a, b = _host(got), _host(expected)
@@ -156,7 +158,7 @@ def _storable(array: np.ndarray) -> np.ndarray:
 def _differing(
     got: np.ndarray, expected: np.ndarray, rtol: float, atol: float, *, equal_nan: bool
 ) -> tuple[np.ndarray, npt.NDArray[np.bool_]]:
-    """Returns each element's distance, in a type that can hold it, and a mask of those that are too large."""
+    """Returns each element's distance, in a type that can hold it, and a mask of too large distances."""
     if rtol == atol == 0 and tolerance(got.dtype) == (0.0, 0.0):
         wrong: npt.NDArray[np.bool_] = np.asarray(got != expected)
         wide = got.astype(object) if got.dtype.itemsize == 8 else got.astype(np.int64)
@@ -165,7 +167,7 @@ def _differing(
     with np.errstate(all="ignore"):
         a, b = got.astype(kind), expected.astype(kind)
         distance = np.abs(a - b)
-        # An infinite expectation makes every bound infinite; only itself is near it.
+        # An infinite expectation makes every bound infinite, but only equals itself.
         near = (distance <= atol + rtol * np.abs(b)) & np.isfinite(b) | (a == b)
         if equal_nan:
             near |= np.isnan(a) & np.isnan(b)
@@ -191,12 +193,12 @@ def _message(
     sizes = np.where(wrong, distance, 0).astype(np.float64)
     worst = np.unravel_index(int(np.argmax(np.nan_to_num(sizes, nan=np.inf, posinf=np.inf))), wrong.shape)
     named = [("largest", tuple(int(i) for i in worst))] if count > 1 else []
-    named += [("", tuple(int(i) for i in place)) for place in places[:_SHOWN]]
-    for label, place in named:
-        at = f"[{', '.join(map(str, place))}]" if place else "the value"
+    named += [("", tuple(int(i) for i in position)) for position in places[:_SHOWN]]
+    for label, position in named:
+        at = f"[{', '.join(map(str, position))}]" if position else "the value"
         lines.append(
-            f"  {label + ' ' if label else ''}{at}: got {got[place]!s}, expected {expected[place]!s}, "
-            f"difference {distance[place]:.6g}"
+            f"  {label + ' ' if label else ''}{at}: got {got[position]!s}, expected {expected[position]!s}, "
+            f"difference {distance[position]:.6g}"
         )
     if count > _SHOWN:
         lines.append(f"  and {count - _SHOWN} more")

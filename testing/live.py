@@ -1,4 +1,4 @@
-"""Native objects that a test leaves behind: counted by kind, without what devices keep for later."""
+"""Native objects that a test leaves behind, counted by kind, without objects that devices keep for reuse."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..hal_vulkan import live_objects
 from ..hal_vulkan.instance.process import finish_teardowns, open_devices
 from ..status import InvalidArgumentError, PumiceError, close_to, shown
 
-# Objects that a device makes for itself and keeps, and the process's instance.
+# Objects that a device makes and keeps for itself, and the process's instance.
 _KEPT: Final = frozenset(
     (
         *("command pool", "descriptor pool", "descriptor set layout", "descriptor update template", "instance"),
@@ -59,7 +59,7 @@ class LiveLimit:
         return cls(counts)
 
     def exceeded(self, before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-        """Returns by kind how many more objects there are than before, beyond the limit."""
+        """Returns by kind how many objects there are beyond those before and the limit."""
         over = {kind: after[kind] - before.get(kind, 0) - self.counts.get(kind, 0) for kind in after}
         return {kind: count for kind, count in over.items() if count > 0}
 
@@ -68,12 +68,12 @@ NOTHING: Final = LiveLimit({})
 
 
 def live_counts() -> dict[str, int]:
-    """Returns the process's native objects by kind, without those that are kept for good."""
+    """Returns the process's native objects by kind, without permanent objects."""
     return {_NAMES.get(kind, kind): count for kind, count in live_objects().items() if kind not in _KEPT}
 
 
 def settled_counts(known: Mapping[str, int]) -> dict[str, int]:
-    """Returns the counts without garbage and caches, both of which count as alive.
+    """Returns the counts without garbage and caches, which would count as alive.
 
     If the counts differ from the ``known`` ones, caches are emptied, which takes a tenth of a millisecond. If they
     still differ, garbage is collected, which takes longer than most tests.
@@ -96,7 +96,7 @@ def _trim() -> None:
             with contextlib.suppress(
                 PumiceError
             ):  # for example because a device is being lost: that is reported elsewhere
-                device.wait_idle()  # closed objects are freed once no work uses them
+                device.wait_idle()  # closed objects are freed only when no work uses them
                 device.retire()
                 device.trim()
 
@@ -108,7 +108,7 @@ def left_text(left: Mapping[str, int]) -> str:
 
 @contextlib.contextmanager
 def nothing_left(limit: str | LiveLimit | None = None) -> Iterator[None]:
-    """Checks that a block leaves no native objects behind: no open array, kernel, session or device of its own.
+    """Checks that a block leaves no native objects behind, such as open arrays, kernels, sessions or devices.
 
     Args:
         limit: the objects that may be left, such as ``"2 buffers"``.

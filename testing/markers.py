@@ -1,6 +1,6 @@
-"""The markers of the plug-in: their descriptions for pytest, and the arguments that they take.
+"""The markers of the plug-in: their descriptions for pytest, and their arguments.
 
-Imported in every run of pytest, so that it imports nothing of pumice.
+Imported in every run of pytest, so it imports nothing else of pumice.
 """
 
 from __future__ import annotations
@@ -35,6 +35,6 @@ def is_right(mark: pytest.Mark) -> bool:
 
 
 def warmups(mark: pytest.Mark) -> int:
-    """Returns the number of runs before the one that counts; 0 if the marker's number is invalid."""
+    """Returns the number of runs before the counted run; 0 if the marker's number is invalid."""
     count = mark.kwargs.get("warmups", 0)
     return count if type(count) is int and count > 0 else 0

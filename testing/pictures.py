@@ -22,9 +22,8 @@ _PAPER: Final = 255
 def difference_map(wrong: npt.NDArray[np.bool_]) -> list[str]:
     """Returns lines that show where elements differ: a map of at most 16 x 64 cells and the size of a cell.
 
-    Of more than two axes it shows the last two at the index with the most differences. Few channels count as one
-    element.
-    A single axis is folded into rows. The list is empty for a single element.
+    For more than two axes it shows the last two at the index with the most differences. A few channels count as one
+    element. A single axis is folded into rows. The list is empty for a single element.
     """
     if wrong.size <= 1:
         return []
@@ -54,7 +53,7 @@ def difference_map(wrong: npt.NDArray[np.bool_]) -> list[str]:
 def difference_picture(got: np.ndarray, expected: np.ndarray, wrong: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
     """Returns three panels side by side: the result, the expected array, and in red the size of their difference.
 
-    Greys span the expected values; magenta is not finite. The shape is (height, width, 3).
+    Greys span the expected values; magenta marks non-finite values. The shape is (height, width, 3).
     """
     plane, _ = _plane(wrong)
     with np.errstate(all="ignore"):
@@ -64,7 +63,7 @@ def difference_picture(got: np.ndarray, expected: np.ndarray, wrong: npt.NDArray
         panels = [_greys(plane_values, least, most) for plane_values in values]
         error = np.abs(values[0] - values[1])
         largest = float(np.max(error[plane & np.isfinite(error)], initial=0.0)) or 1.0
-        # Small errors must be visible beside large ones: the largest thousandth takes half of the scale.
+        # Small errors must be visible beside large errors: the largest thousandth takes half of the scale.
         share = np.clip(np.nan_to_num(error / largest, nan=1.0, posinf=1.0), 0, 1) ** 0.1
     red = np.zeros((*plane.shape, 3), np.uint8)
     red[...] = 32
@@ -85,7 +84,7 @@ def _plane(wrong: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], str]:
 
 
 def _slice(wrong: npt.NDArray[np.bool_]) -> tuple[tuple[int, ...], str]:
-    """Returns the leading indices of the part that is shown, and their text."""
+    """Returns the leading indices of the shown part, and their text."""
     shown = 3 if _has_channels(wrong) else 2
     leading = wrong.ndim - shown
     if leading <= 0:
@@ -102,7 +101,7 @@ def _has_channels(wrong: npt.NDArray[np.bool_]) -> bool:
 
 
 def _plane_of(values: np.ndarray, wrong: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-    """Returns the part of some values that ``_plane`` shows, averaged over channels."""
+    """Returns the part of a values array that ``_plane`` shows, averaged over channels."""
     part = values[_slice(wrong)[0]]
     if _has_channels(wrong):
         part = part.mean(axis=-1)
@@ -137,7 +136,7 @@ def _greys(values: npt.NDArray[np.float64], least: float, most: float) -> npt.ND
 
 
 def _sized(panel: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Scales a panel: skips elements of large ones, and repeats those of small ones."""
+    """Scales a panel: skips elements of large panels, and repeats those of small panels."""
     step = max(1, -(-max(panel.shape[:2]) // _MAX_PIXELS))
     panel = panel[::step, ::step]
     times = max(1, _MIN_PIXELS // max(panel.shape[:2]))

@@ -1,7 +1,7 @@
 """The pytest plug-in: fixtures, options and markers for tests of kernels and programs.
 
-pytest loads this file wherever pumice is installed. Until a test asks for a fixture or has a marker of it, nothing but
-this file is imported, and no test is treated in another way.
+pytest loads this file wherever pumice is installed. Until a test requests a fixture or has a marker of the plug-in,
+only this file is imported, and tests run unchanged.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _uses_pumice(item: pytest.Item) -> bool:
-    """Whether a test asks for a fixture of the plug-in, or has one of its markers."""
+    """Whether a test requests a fixture of the plug-in, or has one of its markers."""
     if _uses not in item.stash:
         item.stash[_uses] = not _FIXTURES.isdisjoint(getattr(item, "fixturenames", ())) or any(
             mark.name in MARKERS for mark in item.iter_markers()
@@ -95,7 +95,7 @@ def _bed(config: pytest.Config) -> Testbed:
         option = config.getoption
         artifacts = option("--pumice-artifacts")
         if artifacts is None:
-            # The run's own folder, kept as long as its other temporary files.
+            # The run's folder, kept as long as its other temporary files.
             artifacts = config._tmp_path_factory.getbasetemp() / "pumice"  # type: ignore[attr-defined]
         elif not artifacts.is_absolute():
             artifacts = config.invocation_params.dir / artifacts
@@ -131,7 +131,7 @@ def pumice_session(pumice_device: Device) -> Iterator[Session]:
 def pumice_kernel(pumice_device: Device, request: pytest.FixtureRequest) -> Iterator[Callable[..., Kernel]]:
     """Loads kernels, and closes them after the test: ``pumice_kernel("blur.comp")(picture, …)``.
 
-    Arguments are those of ``Device.load_kernel``. A path is looked for beside the test's file first.
+    Arguments are those of ``Device.load_kernel``. A path is first searched for beside the test's file.
     """
     kernels: list[Kernel] = []
 
@@ -152,7 +152,7 @@ def pumice_kernel(pumice_device: Device, request: pytest.FixtureRequest) -> Iter
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Runs a test with ``limit_live(…, warmups=n)`` n times before the run that counts."""
+    """Runs a test with ``limit_live(…, warmups=n)`` n times before the counted run."""
     mark = item.get_closest_marker("limit_live")
     if mark is None or not _watched(item):
         return
@@ -162,7 +162,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         # Fixtures of a wider scope stay set up for the next run.
         reports = runner.runtestprotocol(item, log=False, nextitem=item.parent)
         if not all(report.passed for report in reports):
-            break  # the run that counts will do the same
+            break  # the counted run will do the same
     item.stash[_warming] = False
 
 
@@ -182,7 +182,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     bed = _bed(item.config)
     try:
         reason = bed.absence() or next((why for why in _reasons(item, bed) if why), None)
-    except PumiceError as error:  # every test fails with it, without the frames of pumice's search
+    except PumiceError as error:  # every test fails with this error, without frames of pumice's search
         pytest.fail(str(error), pytrace=False)
     if reason is not None:
         raise pytest.skip.Exception(reason, _use_item_location=True)
@@ -198,7 +198,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
 
 @contextlib.contextmanager
 def _environment(bed: Testbed) -> Iterator[None]:
-    """Makes devices that a test opens itself the same as the plug-in's."""
+    """Gives devices that a test opens the same settings as the plug-in's device."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in bed.environment().items():
             patch.setenv(name, value)
@@ -228,7 +228,7 @@ _device_fixture: Final = pytest.StashKey[tuple["pytest.FixtureDef[Any]", Any]]()
 
 
 def _renew_device(item: pytest.Item, bed: Testbed) -> None:
-    """Ends the fixture of a lost device, and those that depend on it, so that they are set up again."""
+    """Ends the fixture of a lost device, and its dependent fixtures, so that they are set up again."""
     fixture = item.config.stash.get(_device_fixture, None)
     if fixture is None:
         return
@@ -274,14 +274,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
-    """Fails the test for the objects it leaves behind."""
+    """Fails the test for objects that it leaves behind."""
     if not _watched(item) or _testbed not in item.config.stash:
         return (yield)
     bed = _bed(item.config)
     parent, instance = item.parent, _weak(getattr(item, "instance", None))
-    # After the last test of a class or a module, fixtures of that scope end in its teardown and free what the test
-    # left.
-    # The finalizer that is added last runs first, after the test's own.
+    # After the last test of a class or a module, fixtures of that scope end in its teardown and free the objects that
+    # the test left. The finalizer that is added last runs first, after the test's own.
     is_last = bed.watch.is_set_up and (nextitem is None or parent not in nextitem.listchain())
     if is_last and parent is not None:
         parent.addfinalizer(functools.partial(_count, item, instance, bed))
@@ -300,12 +299,12 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def _weak(instance: object) -> Callable[[], object]:
-    """Returns a weak reference: pytest drops some instances itself."""
+    """Returns a weak reference, as pytest drops some instances itself."""
     return weakref.ref(instance) if hasattr(instance, "__weakref__") else lambda: None
 
 
 def _count(item: pytest.Item, instance: Callable[[], object], bed: Testbed) -> None:
-    """Counts the objects that a test leaves after its own fixtures; arrays that only pytest keeps do not count."""
+    """Counts the objects that a test leaves after its own fixtures, without arrays that only pytest keeps."""
     bed.recorder.calls.clear()
     (getattr(item, "funcargs", None) or {}).clear()
     if bed.watch.count():
@@ -367,7 +366,7 @@ def _reproduction(item: pytest.Item, bed: Testbed, error: BaseException) -> str:
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest.Item]) -> str | None:
-    """Returns the header: it is known here whether any test needs a device."""
+    """Returns the header; only now it is known whether a test needs a device."""
     if config.getoption("--no-pumice") or config.option.collectonly or not any(map(_uses_pumice, items)):
         return None
     config.stash[_run].is_shown = True

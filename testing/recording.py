@@ -1,10 +1,10 @@
-"""The last calls of kernels and programs in a test, with their inputs, for a failure to carry.
+"""The last calls of kernels and programs in a test, with their inputs, for reports of failures.
 
-While a `Recorder` is active, calls of every kernel and session function of the process are noted: ``Kernel`` and
-``SessionFunction`` know nothing of it, and cost nothing more without one.
+While a `Recorder` is active, it notes the calls of every kernel and session function of the process. ``Kernel`` and
+``SessionFunction`` know nothing of it, and run at full speed without it.
 
-Inputs are copied at the call: host arrays on the host, device arrays on the device in the order of its work, so that no
-test waits where it would not have waited.
+Inputs are copied at the call: host arrays on the host, device arrays on the device in the order of its work, so that
+the test need not wait.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class KeptImage:
 
     Attributes:
         head: the shape and format, ``64x64xrgba8unorm``.
-        sampler: the sampler as ``--sampler`` takes it, ``""`` for none.
+        sampler: the sampler in the form of ``--sampler``, ``""`` for none.
         array: the texels as an array of the host, or ``None``.
         texels: the bytes of an image on a device, as an array there, or ``None``.
         nbytes: the size of the kept bytes.
@@ -87,11 +87,11 @@ class Input:
     """One argument of a call.
 
     Attributes:
-        value: a copy of an array or an image, a specification of an array that is only written, a number, or
-            ``None`` for values that cannot be kept, which ``why`` explains, and for an argument without a value.
-        key: the key of a kernel's binding, as ``pumice run`` names it.
-        sampler: the sampler as ``--sampler`` takes it.
-        written: the kernel may write it.
+        value: a copy of an array or an image, a specification of an array that is only written, a number, or ``None``
+            for values that cannot be kept (``why`` explains) and for arguments without a value.
+        key: the key of a kernel's binding in ``pumice run``.
+        sampler: the sampler in the form of ``--sampler``.
+        written: whether the kernel may write it.
     """
 
     value: Value
@@ -101,7 +101,7 @@ class Input:
     written: bool = False
 
     def read(self) -> Input:
-        """Returns the input with an array of a device copied to the host."""
+        """Returns the input, with a device array copied to the host."""
         if not isinstance(self.value, DeviceArray):
             return self
         try:
@@ -125,7 +125,7 @@ _NOT_KEPT: Final = Input(None, _KIND)
 
 
 class Recorder:
-    """Notes the last few calls, with up to 32 MiB of inputs a call."""
+    """Notes the last few calls, with up to 32 MiB of inputs per call."""
 
     def __init__(self) -> None:
         self.calls: deque[Call] = deque(maxlen=_MAX_CALLS)
@@ -148,7 +148,7 @@ class Recorder:
                 setattr(kind, name, call)
 
     def _wrapped(self, real: Callable[..., Any], note: Callable[..., Call | None]) -> Callable[..., Any]:
-        within = threading.local()  # a call may make another
+        within = threading.local()  # calls may be nested
 
         @functools.wraps(real)
         def call(target: Any, /, *arguments: Any, **named: Any) -> Any:
@@ -156,7 +156,7 @@ class Recorder:
                 return real(target, *arguments, **named)
             within.one = True
             try:
-                # The call itself refuses what cannot be noted.
+                # The call itself rejects arguments that cannot be noted.
                 try:
                     noted = note(target, arguments, named)
                 except (PumiceError, TypeError, ValueError):
@@ -217,13 +217,13 @@ def _session_call(function: SessionFunction, arguments: tuple[Any, ...], named: 
 
 
 class _Budget:
-    """The bytes of a call that may still be kept."""
+    """The bytes that may still be kept for a call."""
 
     def __init__(self) -> None:
         self._left = _MAX_BYTES
 
     def keep(self, value: Any, *, reads: bool) -> Input:
-        """Returns a copy of an argument, or a specification to allocate it where it is not read."""
+        """Returns a copy of an argument, or a specification to allocate it if it is not read."""
         if isinstance(value, (bool, np.generic)):
             value = value.item() if isinstance(value, np.generic) else int(value)
         if isinstance(value, (int, float, ArraySpec)):
@@ -238,17 +238,17 @@ class _Budget:
             return self.charged(Input(None), value.nbytes)
         return self.charged(Input(value.copy()), value.nbytes)
 
-    def charged(self, given: Input, nbytes: int) -> Input:
-        """Returns the input if there is room for its bytes, and a note in its place otherwise."""
+    def charged(self, argument: Input, nbytes: int) -> Input:
+        """Returns the input if there is room for its bytes, otherwise a note in its place."""
         self._left -= nbytes
         if self._left >= 0:
-            return given
+            return argument
         size = f"{math.ceil(nbytes / 2**20)} MiB"
         return Input(None, f"its {size} are more than the {_MAX_BYTES >> 20} MiB that are kept of a call")
 
 
 def host_copy(array: DeviceArray) -> np.ndarray:
-    """Returns the contents, and ignores shaders' reports on them, which the test itself will find."""
+    """Returns the contents, and ignores shaders' reports on them, as the test itself will find these."""
     out = np.empty(array.shape, array.dtype)
     array.device.reach(array.device.submitted)
     array.device.download(array.buffer, out)

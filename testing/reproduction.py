@@ -1,6 +1,6 @@
-"""The calls before a failure as ``pumice run`` lines, with module and inputs in files.
+"""The calls before a failure as ``pumice run`` lines, with modules and inputs in files.
 
-The lines run in the folder that they name, and so do those of its ``reproduce.sh``, wherever the folder is moved.
+The lines run in the folder that they name. So do the lines of its ``reproduce.sh``, wherever the folder is moved.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def save(folder: Path, calls: Iterable[Call], error: BaseException | None, optio
     """Writes modules, inputs, and the arrays of a `NotCloseError`, to a folder that is emptied first.
 
     Args:
-        folder: the folder of this test alone.
+        folder: the folder of this test only.
         calls: the calls, in the order in which they were made.
         error: the test's error.
         options: the options of ``pumice run`` for all lines, such as ``--device lavapipe``.
@@ -98,7 +98,7 @@ def save(folder: Path, calls: Iterable[Call], error: BaseException | None, optio
 
 
 class _NotKeptError(Exception):
-    """An argument cannot be written down."""
+    """An argument that cannot be written down."""
 
 
 class _Writer:
@@ -108,7 +108,7 @@ class _Writer:
         self._folder, self._prefix, self._call = folder, prefix, call
 
     def words(self, compared: int | None, wanted: NotCloseError | None) -> list[str]:
-        """Returns the command, which expects the value of ``wanted`` for result number ``compared``."""
+        """Returns the command, which expects the value of ``wanted`` as result number ``compared``."""
         target = self._call.target
         if isinstance(target, Kernel):
             return self._kernel(target, compared, wanted)
@@ -172,7 +172,7 @@ class _Writer:
         if isinstance(value, ArraySpec):
             try:
                 return format_shape_and_type(value.shape, ElementType.from_dtype(value.dtype))
-            except InvalidArgumentError:  # a structure, whose members the shader knows
+            except InvalidArgumentError:  # a structure, whose members are in the shader
                 return f"{value.nbytes}xui8"
         if isinstance(value, KeptImage):
             return value.head + self._texels(value, name)
@@ -222,7 +222,7 @@ def _like(wanted: NotCloseError, argument: object) -> np.ndarray:
 
 
 def _origin(got: np.ndarray, calls: Sequence[Call]) -> tuple[Call, int] | None:
-    """Returns the last call with this result, and the result's number. Contents are compared: it may be a copy."""
+    """Returns the last call with this result, and the result's number. Contents are compared, as it may be a copy."""
     for call in reversed(calls):
         for number, result in enumerate(call.results):
             contents = _contents(result)

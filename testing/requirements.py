@@ -27,7 +27,7 @@ _COMPARE: Final[Mapping[str, Callable[[Version, Version], bool]]] = {
 }
 _MESA: Final = re.compile(r"Mesa (\d+(?:\.\d+)*)")
 _DOTTED: Final = re.compile(r"\d+(?:\.\d+)+")
-_LAVAPIPE: Final = ("lavapipe", "llvmpipe")  # the Vulkan driver, and the rasteriser that it is
+_LAVAPIPE: Final = ("lavapipe", "llvmpipe")  # the Vulkan driver, and its rasteriser
 _NVIDIA: Final = 4  # VK_DRIVER_ID_NVIDIA_PROPRIETARY
 
 
@@ -51,9 +51,9 @@ def driver_text(profile: DeviceProfile) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DriverRange:
-    """Drivers by a part of their name, within bounds of their version.
+    """Drivers by a part of their name, within version bounds.
 
-    ``lavapipe`` and ``llvmpipe`` are the same; ``mesa`` is each of Mesa's drivers.
+    ``lavapipe`` and ``llvmpipe`` are the same; ``mesa`` means every Mesa driver.
     """
 
     name: str
@@ -94,7 +94,7 @@ class DriverRange:
 
 
 def _holds(version: Version, sign: str, bound: Version) -> bool:
-    """Returns whether a version is within a bound; all of 23.x satisfy ``<= 23`` and ``== 23``."""
+    """Returns whether a version is within a bound; 23.x satisfies ``<= 23`` and ``== 23``."""
     width = len(bound)
     return _COMPARE[sign]((*version, *[0] * width)[:width], bound)
 

@@ -1,4 +1,4 @@
-"""The device that tests run on, as options and environment choose it, and its properties before it is opened."""
+"""The device that tests run on, chosen by options and environment, and its properties before it is opened."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Choice:
 
     Attributes:
         uri: the URI for ``pumice.open_device``.
-        named: the source of the URI; empty for the default at a desk. A device that somebody named has to be there.
+        named: the source of the URI; empty for the default outside CI. A named device must exist.
         validation: whether the validation layers are on.
         validation_named: the source of the choice of validation.
     """
@@ -40,8 +40,7 @@ class Choice:
 
 
 def choose(device: str | None, validation: bool | None, environ: Mapping[str, str], *, in_ci: bool) -> Choice:
-    """Chooses the command line's device, else the environment's, else lavapipe with validation in CI, or the best
-    device.
+    """Chooses the device of the command line or environment, else lavapipe with validation in CI, else the best.
 
     Raises:
         InvalidArgumentError: ``PUMICE_VALIDATION`` says neither on nor off.
@@ -91,7 +90,7 @@ class Testbed:
         """The device's profile.
 
         Raises:
-            PumiceError: the device or the validation layers are missing; the message says who asked for them.
+            PumiceError: the device or the validation layers are missing; the message says what requested them.
         """
         driver, index, error = self._found
         if error is not None:
@@ -100,7 +99,7 @@ class Testbed:
         return driver.profiles[index]
 
     def absence(self) -> str | None:
-        """Returns why tests are skipped: no device, and none was named. Raises for one that was named."""
+        """Returns why tests are skipped: there is no device, and none was named. Raises if one was named."""
         error = self._found[2]
         if error is None:
             return None
@@ -140,10 +139,10 @@ class Testbed:
         return ["--device", uri, *(["--validation"] if self.choice.validation else [])]
 
     def environment(self) -> dict[str, str]:
-        """Returns the environment variables that apply the same settings to devices that tests open."""
+        """Returns the environment variables that give the same settings to devices that tests open."""
         return {"PUMICE_DEVICE": self.choice.uri, "PUMICE_VALIDATION": str(int(self.choice.validation))}
 
-    # -- what tests are skipped for --------------------------------------------------------------------
+    # -- reasons for skipping tests --------------------------------------------------------------------
 
     def not_a_gpu(self) -> str | None:
         """Returns why a test that needs real hardware is skipped, or ``None``."""
@@ -165,5 +164,5 @@ class Testbed:
 
 
 def in_ci(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether this is a CI job, as pytest tells it."""
+    """Whether this is a CI job, by pytest's criteria."""
     return any(environ.get(name) for name in ("CI", "BUILD_NUMBER"))

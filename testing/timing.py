@@ -1,4 +1,4 @@
-"""The timing report: how long the tests of each device took, the slowest first, as a page of Markdown."""
+"""The timing report: the durations of the tests on each device, slowest first, as a page of Markdown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PHASES: Final = ("setup", "call", "teardown")
 
 @dataclass(slots=True)
 class TimedTest:
-    """One test: seconds by phase, and how it ended."""
+    """One test: its seconds by phase, and its outcome."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     outcome: str = "passed"

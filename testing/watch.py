@@ -1,8 +1,8 @@
 """The complaints that fail a test: validation messages, native objects left, lost devices, shaders' reports.
 
 Calling sequence for each test: `begin` before its fixtures → `fixture` around the set-up of those that outlive it →
-`body` around its function → `end_body` → `count` after its own fixtures → `end` after all that end with it. `end_body`
-and `end` return the complaints.
+`body` around its function → `end_body` → `count` after its own fixtures → `end` after all fixtures that end with it.
+`end_body` and `end` return the complaints.
 """
 
 from __future__ import annotations
@@ -52,14 +52,19 @@ class Watch:
         self._has_begun = self._is_counting = False
 
     def begin(self, limit: LiveLimit | None, *, counting: bool = True) -> list[str]:
-        """Counts the live objects; returns the messages since the last test, which no test has caused.
+        """Counts the live objects; returns the messages since the last test, for which no test is to blame.
 
         Args:
             limit: the objects that the test may leave.
             counting: whether the limit applies.
         """
         if self.is_broken:
-            for name in ("last_exc", "last_type", "last_value", "last_traceback"):  # pytest's, of the test before
+            for name in (
+                "last_exc",
+                "last_type",
+                "last_value",
+                "last_traceback",
+            ):  # of the previous test, by pytest
                 vars(sys).pop(name, None)
             gc.collect()
         self._limit, self._is_counting, self.is_broken = limit or NOTHING, counting, False
@@ -97,7 +102,7 @@ class Watch:
         try:
             yield
         finally:
-            for device in _usable():  # work that the body did not wait for counts as well
+            for device in _usable():  # work that the body did not wait for also counts
                 with contextlib.suppress(PumiceError):
                     device.reach(device.submitted)
             done.set()
@@ -116,18 +121,18 @@ class Watch:
         return [*_messages(), *self._lost(test), *complaints]
 
     def count(self) -> bool:
-        """Counts the objects left, before wider fixtures free them; returns whether there are more than allowed."""
+        """Counts the objects left, before wider fixtures free them; returns whether there are too many."""
         if not self._is_counting or self.is_broken:
             return False
         self._after = settled_counts(self._before)
         return bool(self._limit.exceeded(self._before, self._after))
 
     def end(self, test: str) -> list[str]:
-        """Returns the complaints after the body and the objects left, also for a test that was skipped."""
+        """Returns the complaints after the body and about objects left, even for a skipped test."""
         complaints = [*_messages(), *self._lost(test)]
         has_begun, self._has_begun = self._has_begun, False
         self.is_set_up = False
-        if not has_begun:  # it was skipped
+        if not has_begun:  # the test was skipped
             return complaints
         if self._is_counting and not self.is_broken:
             after = settled_counts(self._before) if self._after is None else self._after
@@ -140,7 +145,7 @@ class Watch:
         return complaints
 
     def _lost(self, test: str) -> list[str]:
-        """Returns the devices that were lost since the last test ended."""
+        """Returns the devices lost since the last test ended."""
         complaints = []
         for device in array_devices:
             error = device.hal.lost

@@ -1,6 +1,6 @@
 """The command line: ``pumice bench``, ``build``, ``cache``, ``check``, ``ci``, ``compile``, ``run``, ``view``…
 
-This file is the group of commands and the one place that turns errors into messages and exit statuses:
+This file has the group of commands, and is the only place that turns errors into messages and exit statuses:
 
 =====  ==================================================================================================
 0      done
@@ -51,8 +51,8 @@ _DEBUG: Final = "PUMICE_DEBUG"
 _COMPLETING: Final = "_PUMICE_COMPLETE"  # shells set it; see `completion`
 _FAILED: Final = 1
 _WRONG_USAGE: Final = 2
-_INTERRUPTED: Final = 130  # 128 + SIGINT, as shells have it
-# Messages are short where they are made; these bound the others, which repeat arguments or damaged input.
+_INTERRUPTED: Final = 130  # 128 + SIGINT, as in shells
+# Most messages are short; these limits bound messages that repeat arguments or damaged input.
 _MAX_USAGE_MESSAGE: Final = 1000
 _MAX_MESSAGE: Final = 4000
 _COLLECTION_THRESHOLD: Final = 200_000
@@ -98,7 +98,7 @@ See a shader, live (pip install 'pumice[view]'):
 
 
 class _Program(click.Group):
-    """The group; its ``main`` holds the policy on errors."""
+    """The group; its ``main`` implements the policy on errors."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -134,7 +134,7 @@ class _Program(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
     ) -> click.Context:
-        with writing_results():  # of --help and --version
+        with writing_results():  # the output of --help and --version
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> object:
@@ -153,13 +153,13 @@ class _Program(click.Group):
         try:
             status = self._run(args, prog_name)
         finally:
-            discard_if_broken(sys.stderr)  # what others left, such as ``logging``, would change the status
+            discard_if_broken(sys.stderr)  # unflushed output, such as that of ``logging``, would change the status
         if owns_process:
             _end_quickly(status)
         sys.exit(status)
 
     def _run(self, args: Sequence[str] | None, prog_name: str | None) -> int:
-        """Runs the program, says what failed, and returns the exit status."""
+        """Runs the program, reports failures, and returns the exit status."""
         if os.environ.get(_COMPLETING):
             return self._complete()
         try:
@@ -186,7 +186,7 @@ class _Program(click.Group):
         return status if isinstance(status, int) else 0
 
     def _complete(self) -> int:
-        """Prints the completions that a shell asks for. Errors are silent: stderr is the line that somebody types."""
+        """Prints the completions that a shell requests. Errors are silent, as stderr is the line being typed."""
         from .completion import complete
 
         try:
@@ -239,8 +239,8 @@ def main(ctx: click.Context) -> None:
 def _start_quickly() -> None:
     """Skips work that only helps long runs.
 
-    Imports make many objects and hardly any garbage, so collections are made rare. NumPy's BLAS would start a thread
-    for each core when it is loaded, which no command uses.
+    Imports make many objects and hardly any garbage, so garbage collections become rare. NumPy's BLAS would start a
+    thread for each core when it is loaded, which no command uses.
     """
     gc.set_threshold(_COLLECTION_THRESHOLD)
     if "numpy" not in sys.modules:
@@ -250,19 +250,19 @@ def _start_quickly() -> None:
 def _end_quickly(status: int) -> None:
     """Ends the process without the interpreter's last collections, which take a twentieth of a short run.
 
-    Everything that must be closed is closed by now. Returns if something is left to do.
+    All resources that need closing are closed by now. Returns if work is left to do.
     """
     gc.freeze()
     if any(not thread.daemon and thread is not threading.main_thread() for thread in threading.enumerate()):
         return
     driver = sys.modules.get(f"{__package__.rpartition('.')[0]}.hal_vulkan.instance.driver")
     if driver is not None:
-        driver.close_drivers()  # this writes the driver's cache of shaders
+        driver.close_drivers()  # this writes the driver's shader cache
     atexit._run_exitfuncs()
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except (OSError, ValueError, AttributeError):  # for the interpreter to say
+    except (OSError, ValueError, AttributeError):  # the interpreter reports it
         return
     os._exit(status)
 
@@ -286,6 +286,6 @@ def _say(message: str) -> None:
 
 
 def _say_traceback() -> None:
-    with contextlib.suppress(PumiceError):  # a wrong value has been said
+    with contextlib.suppress(PumiceError):  # a wrong value was already reported
         if switch(_DEBUG):
             note(traceback.format_exc().rstrip())

@@ -1,8 +1,8 @@
 """Completion of the command line by bash, zsh and fish: the scripts for the shells, and the answers to them.
 
-The scripts are click's. On Tab a shell calls the program with its words in the environment; click finds the command, or
-the option, that the last word belongs to. The classes here know how each shell splits words that have ``=`` or ``@`` in
-them, and which part of one it replaces.
+The scripts are click's. On Tab a shell calls the program with its words in the environment; click finds the command or
+option of the last word. The classes here handle how each shell splits words with ``=`` or ``@``, and which part of a
+word it replaces.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..status import (
 _BASH_BREAKS: Final = re.compile("[=:@]+")
 _BASH_SPECIAL: Final = re.compile(r"[ \t!\"#$&'()*;<>?\[\\\]^`{|}]")
 _OLDEST_BASH: Final = (4, 4)
-# A file with click's script itself completes nothing the second time, as it takes its function for already loaded.
+# A file with click's script itself works only once, as then it considers its function already loaded.
 _ZSH: Final = """\
 #compdef %(prog_name)s
 (( $+commands[%(prog_name)s] )) || return 1
@@ -66,15 +66,13 @@ class _Words(ShellComplete):
 
 
 class _Bash(_Words, BashComplete):
-    """Bash: sends ``=``, ``:`` and ``@`` as words of their own; replaces what follows them, or the
-    word from ``@`` on.
-    """
+    """Bash: passes ``=``, ``:`` and ``@`` as separate words; replaces the text after them, or a word from ``@``."""
 
     def replaced(self, word: str) -> str:
         return re.split("[=:]|(?=@)", word)[-1]
 
     def format_completion(self, item: CompletionItem[str]) -> str:
-        # Bash inserts words unchanged; its `read` takes one backslash of two.
+        # Bash inserts words unchanged; its `read` removes one of two backslashes.
         quoted = _BASH_SPECIAL.sub(r"\\\g<0>", item.value).replace("\\", r"\\")
         return f"{item.type},{quoted if item.type == 'plain' else item.value}"
 
@@ -84,7 +82,7 @@ class _Bash(_Words, BashComplete):
         attached = False
         for word in (*args, incomplete):
             breaks = _BASH_BREAKS.fullmatch(word) is not None
-            # Bash does not say where spaces were: --input @a.npy has one, as --input=@a.npy is sent with "=@".
+            # Bash does not report spaces: --input @a.npy had one, as --input=@a.npy is passed with "=@".
             spaced = word.startswith("@") and words[-1:] and words[-1].startswith("-") and "=" not in words[-1]
             if words and (breaks or attached) and not spaced:
                 words[-1] += word
@@ -106,8 +104,9 @@ SHELLS: Final[dict[str, type[ShellComplete]]] = {"bash": _Bash, "zsh": _Zsh, "fi
 
 
 def complete(program: click.Command, name: str, asked_for: str) -> int:
-    """Prints the answer to a shell's instruction, such as ``bash_complete``; returns the exit status, 1 if it is
-    something else.
+    """Prints the answer to a shell's instruction, such as ``bash_complete``.
+
+    Returns the exit status, which is 1 for other instructions.
     """
     shell, _, instruction = asked_for.partition("_")
     kind = SHELLS.get(shell)
@@ -119,12 +118,12 @@ def complete(program: click.Command, name: str, asked_for: str) -> int:
 
 
 def install(program: click.Command, name: str, shell: str | None) -> str:
-    """Writes the script for a shell, or for that of ``$SHELL``, where it is found; returns a message for the user.
+    """Writes the script for a shell, by default that of ``$SHELL``, where the shell finds it; returns a message.
 
     Raises:
-        InvalidArgumentError: the shell is another one, or none is known.
+        InvalidArgumentError: the shell is not supported or unknown.
         FailedPreconditionError: bash is too old, or there is no home folder.
-        AlreadyExistsError: a file of that name holds something else.
+        AlreadyExistsError: a file of that name has other content.
         NotFoundError, PermissionDeniedError, ResourceExhaustedError, UnavailableError: the file cannot be read or
             written.
     """
@@ -151,7 +150,7 @@ def install(program: click.Command, name: str, shell: str | None) -> str:
 
 
 def _variable(name: str) -> str:
-    """Returns the variable of the environment that a shell asks by; click has the same."""
+    """Returns the environment variable with which a shell asks; click uses the same."""
     return f"_{name.upper()}_COMPLETE"
 
 
@@ -197,7 +196,7 @@ def _folder(variable: str, default: str) -> Path:
     folder = Path(os.environ.get(variable, ""))
     if folder.is_absolute():
         return folder
-    with contextlib.suppress(RuntimeError):  # neither HOME nor the user database has one
+    with contextlib.suppress(RuntimeError):  # neither HOME nor the user database has a home folder
         home = Path.home()
         if home.is_absolute() and os.environ.get("HOME") != "":
             return home / default
@@ -205,7 +204,7 @@ def _folder(variable: str, default: str) -> Path:
 
 
 def _remaining(shell: str, path: Path, name: str) -> Iterator[str]:
-    """Yields the steps that are left to the user."""
+    """Yields the steps left to the user."""
     if shell == "zsh":
         yield "Put this into ~/.zshrc, before any other line with compinit, and open a new shell:"
         yield f"  fpath=({shlex.quote(str(path.parent))} $fpath)"
@@ -218,10 +217,11 @@ def _remaining(shell: str, path: Path, name: str) -> Iterator[str]:
 
 
 def _paths(start: str, only_folders: bool) -> list[str]:
-    """Returns the paths that begin with a text. If that is a single folder, the paths inside it: shells put a space
-    after a single completion.
+    """Returns the paths that begin with a text.
 
-    The descent stops at a link to a folder around it.
+    If that is a single folder, returns the paths inside it, as shells put a space after a single completion.
+
+    The descent stops at a link to an enclosing folder.
     """
     folder, slash, name = start.rpartition("/")
     paths = []

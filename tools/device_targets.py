@@ -1,4 +1,4 @@
-"""The device that programs are compiled for: the requested one, or a recorded one."""
+"""The device that programs are compiled for, requested or recorded."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def device_profile(uri: str | None) -> DeviceProfile | None:
     """Returns a device's profile; None for the reference device.
 
     Args:
-        uri: the URI of a device, which is not opened, or the path of a profile, as ``pumice devices --json`` has it;
-            ``None`` as for ``pumice.open_device``.
+        uri: the URI of a device, which is not opened, or the path of a profile from ``pumice devices --json``; ``None``
+            has the meaning of ``pumice.open_device``.
 
     Raises:
         UsageError: the text is no URI.
@@ -77,7 +77,7 @@ def _recorded(path: Path) -> DeviceProfile:
     except (ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"{path}: expected a device's profile as JSON: {error}") from None
     if isinstance(record, list):
-        # All that `pumice devices --json` prints.
+        # The whole output of `pumice devices --json`.
         if len(record) != 1:
             raise InvalidArgumentError(f"{path}: expected one device, got a list of {len(record)}: keep one of them")
         (record,) = record

@@ -20,7 +20,7 @@ _CLUSTER_LIBRARIES: Final = frozenset(("dask", "distributed"))
 
 
 class ExpectationError(Exception):
-    """A result differs from ``--expect``; the text has the differences."""
+    """A result that differs from ``--expect``; the text has the differences."""
 
 
 def usage_error(message: str) -> click.UsageError:
@@ -30,7 +30,10 @@ def usage_error(message: str) -> click.UsageError:
 
 @contextlib.contextmanager
 def usage(where: str = "", *also: type[PumiceError]) -> Iterator[None]:
-    """Turns errors about an argument (and of the classes ``also``) into wrong usage; ``where`` begins the message."""
+    """Turns errors about an argument (and errors of the classes ``also``) into wrong usage.
+
+    ``where`` begins the message.
+    """
     try:
         yield
     except PumiceError as error:
@@ -40,7 +43,7 @@ def usage(where: str = "", *also: type[PumiceError]) -> Iterator[None]:
 
 
 def describe(error: PumiceError) -> str:
-    """Returns an error's message with its location and VkResult. The exit status stands for the status code."""
+    """Returns an error's message with its location and VkResult. The exit status represents the status code."""
     text = f"{error.location}: {error.message}" if error.location else error.message
     if error.vk_result and error.vk_result not in text:
         text += f" [{error.vk_result}]"

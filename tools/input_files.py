@@ -1,4 +1,4 @@
-"""The kind of a file that a command was given, by its content, or by its name where that does not tell."""
+"""The kind of an input file, by its content, or otherwise by its name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FileKind(enum.Enum):
 
 
 def file_kind(path: Path, language: str | None = None) -> FileKind:
-    """Returns the kind of a file; a text is a source where its ``language`` is given."""
+    """Returns the kind of a file; a text is a source if its ``language`` is specified."""
     head = read_file(path, _HEAD)
     if head[:4] in _SPIRV or path.suffix == ".spv":
         return FileKind.SPIRV
@@ -57,7 +57,7 @@ def is_module(head: bytes) -> bool:
 
 
 def read_file(path: Path, size: int = -1) -> bytes:
-    """Returns the file's bytes, the first ``size`` of them if that is not negative."""
+    """Returns the file's bytes, or the first ``size`` bytes if ``size`` is not negative."""
     with reading_errors(path), path.open("rb") as file:
         return file.read(size)
 

@@ -1,4 +1,4 @@
-"""The common part of several commands' options: types, texts, and which of them were given."""
+"""Common parts of commands' options: types, texts, and the options on the command line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any] | click.Command)
 
 
 class OptionDecorator(Protocol):
-    """Adds an option, or several, to a command."""
+    """Adds one or several options to a command."""
 
     def __call__(self, command: _Command, /) -> _Command: ...
 
@@ -51,7 +51,7 @@ def complete_named_files(ctx: click.Context, parameter: click.Parameter, incompl
 
 
 def complete_timed_devices(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Completes the URIs of Vulkan devices without listing devices, which takes too long."""
+    """Completes the URIs of Vulkan devices without listing devices, which would take too long."""
     return [uri for uri in ("vulkan", "lavapipe") if uri.startswith(incomplete)]
 
 
@@ -91,7 +91,7 @@ SANITIZE_HELP: Final = "Report accesses that go wrong, with the kernel, the inde
 
 def _set_loop_guard(ctx: click.Context, parameter: click.Parameter, value: bool | None) -> None:
     if value is not None:
-        os.environ["PUMICE_LOOP_GUARD"] = str(int(value))  # for workers, too
+        os.environ["PUMICE_LOOP_GUARD"] = str(int(value))  # also for workers
 
 
 loop_guard_option: OptionDecorator = click.option(
@@ -129,7 +129,7 @@ def seconds(text: str) -> float:
 
 
 def given_options(ctx: click.Context) -> Iterator[click.Parameter]:
-    """Yields the parameters that the command line has, without those that have their default."""
+    """Yields the parameters on the command line, without those at their default."""
     for parameter in ctx.command.params:
         if parameter.name is not None:
             source = ctx.get_parameter_source(parameter.name)
@@ -177,7 +177,7 @@ def parse_sources(
     language: str | None,
     entry_point: str | None = None,
 ) -> SourceOptions:
-    """Parses the `source_options` of a command, which are wrong usage for any other kind of file."""
+    """Parses the `source_options` of a command, which are wrong usage for other kinds of files."""
     from ..spirv.sources.language import SourceOptions, language_of, parse_language
     from .input_files import FileKind
 

@@ -1,4 +1,4 @@
-"""Results that are printed, or stored in files; a failure of one does not keep the others back."""
+"""Results that are printed or stored in files; a failure of one result does not prevent the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .streams import note, put
 
 
 def store(path: Path, write: Callable[[BinaryIO], object], *, where: str, append: bool = False) -> None:
-    """Writes a file, or appends to one. Errors are those of `write_whole`, with ``where``, the option that names it."""
+    """Writes a file, or appends to it. Errors are those of `write_whole`, with ``where``, the option with its name."""
     try:
         if append:
             with writing_errors(path), path.open("ab") as file:
@@ -28,7 +28,7 @@ def store(path: Path, write: Callable[[BinaryIO], object], *, where: str, append
 
 
 def store_all(files: Mapping[Path, bytes], *, where: str) -> None:
-    """Writes several files, or none. Errors are those of `write_all`, with ``where``, the option that names them."""
+    """Writes several files, or none. Errors are those of `write_all`, with ``where``, the option with their names."""
     try:
         write_all(files)
     except PumiceError as error:
@@ -52,7 +52,7 @@ class Outputs:
         return bool(self._failures)
 
     def put(self, text: str) -> None:
-        """Prints a result, unless one before could not be."""
+        """Prints a result, unless an earlier result could not be printed."""
         if self._unprintable is None:
             try:
                 put(text)
@@ -61,14 +61,14 @@ class Outputs:
 
     @contextlib.contextmanager
     def storing(self) -> Iterator[None]:
-        """Wraps the storing of a result: an error is kept for the end."""
+        """Wraps the storing of a result; errors are kept for the end."""
         try:
             yield
         except PumiceError as error:
             self._failures.append(error)
 
     def finish(self) -> None:
-        """Raises the first failure, if there is one, and notes the others."""
+        """Raises the first failure, if any, and notes the others."""
         first = self._unprintable or (self._failures.pop(0) if self._failures else None)
         for other in self._failures:
             note(f"error: {printable(describe(other))}")

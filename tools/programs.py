@@ -1,4 +1,4 @@
-"""Modules from files: compiled programs unchanged, tensor programs compiled."""
+"""Modules from files: compiled programs are read unchanged, tensor programs are compiled."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def device_kinds(devices: Sequence[str | None]) -> tuple[str, ...]:
 
 
 def compiled(path: Path, devices: Sequence[str | None] = ()) -> bytes:
-    """Returns the module of a tensor program, compiled once for each content, for these devices; without any, for all.
+    """Returns the module of a tensor program for these devices (by default all), compiled once per content.
 
     Raises:
-        CompileError: the program is wrong, or something in it is not supported.
+        CompileError: the program is wrong or not supported.
     """
-    # Here: other programs start sooner without.
+    # Imported here so that other programs start sooner.
     from ..compiler.module_cache import compile_file
     from .device_targets import devices_target
 
@@ -52,7 +52,7 @@ def module_on_stdin(devices: Sequence[str | None] = ()) -> bytes:
 
 
 def open_archive(path: str) -> ModuleArchive:
-    """Returns the file of a module, or the module on stdin (``-``); a tensor program is compiled."""
+    """Returns the archive of a module's file, or of stdin (``-``); a tensor program is compiled."""
     from ..vm.bytecode.archive import ModuleArchive
 
     if is_program(path):

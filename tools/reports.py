@@ -14,7 +14,7 @@ from .streams import note, put
 
 _REPETITIONS: Final = 20
 _MAX_SECONDS: Final = 5.0
-"""For each series of repetitions; slow calls are repeated fewer times, and the report says how many."""
+"""For each series of repetitions; slow calls are repeated fewer times, which the report states."""
 
 
 def open_asked(uri: str | None, validation: bool | None, *, sanitize: bool | None = None) -> Device:
@@ -40,7 +40,7 @@ def device_text(device: Device) -> str:
 
 
 def repeat(call: Callable[[], object]) -> list[float]:
-    """Returns the seconds of each of ``_REPETITIONS`` calls; of fewer if they are slow."""
+    """Returns the seconds of each of ``_REPETITIONS`` calls; of fewer calls if they are slow."""
     seconds: list[float] = []
     while len(seconds) < _REPETITIONS and sum(seconds) < _MAX_SECONDS:
         start = time.perf_counter()

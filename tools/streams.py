@@ -25,8 +25,9 @@ READER_GONE: Final = 141
 
 
 def put(text: str = "", *, end: str = "\n") -> None:
-    """Writes results to stdout and flushes, so that failures show here; characters that its encoding
-    lacks are escaped.
+    """Writes results to stdout and flushes, so that failures occur here.
+
+    Characters that its encoding lacks are escaped.
     """
     text += end
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
@@ -51,7 +52,7 @@ def put_bytes(data: bytes) -> None:
 
 
 def note(text: str) -> None:
-    """Writes a line to stderr, if that takes it."""
+    """Writes a line to stderr, if possible."""
     with contextlib.suppress(OSError, ValueError):
         click.echo(text, err=True)
         return
@@ -61,8 +62,8 @@ def note(text: str) -> None:
 def open_closed_streams() -> None:
     """Replaces a stdout or stderr that was closed when the process started.
 
-    Such a stdout fails when it is written; such a stderr discards everything. Their descriptors are occupied, as
-    otherwise a file that is opened later, such as a driver's, gets the number and what libraries print.
+    Such a stdout fails on writes; such a stderr discards everything. Their descriptors are occupied, as otherwise a
+    file opened later, such as a driver's, would get the number, and with it the output of libraries.
     """
     if sys.stdout is not None and sys.stderr is not None:
         return
@@ -77,7 +78,7 @@ def open_closed_streams() -> None:
 
 @contextlib.contextmanager
 def writing_results() -> Iterator[None]:
-    """Distinguishes failures to write stdout from other errors, whoever wrote.
+    """Distinguishes failed writes to stdout from other errors, whatever code wrote.
 
     Raises:
         click.exceptions.Exit: the reader of stdout is gone; the status is ``READER_GONE``.
@@ -107,23 +108,23 @@ def _unwritable(error: OSError) -> UnavailableError:
 
 
 def _raised_by_click(error: OSError) -> bool:
-    """Whether click was writing: it prints --help and --version by itself, and the error does not name stdout."""
+    """Whether click was writing: it prints --help and --version itself, with errors that do not mention stdout."""
     frames = list(traceback.walk_tb(error.__traceback__))
     return bool(frames) and str(frames[-1][0].f_globals.get("__name__", "")).startswith("click.")
 
 
 def discard_if_broken(stream: TextIO) -> None:
-    """Discards the stream's buffer if it cannot be written, so that the interpreter does not fail when it ends."""
+    """Discards the stream's buffer if it cannot be written, so that the interpreter does not fail at its end."""
     try:
         stream.flush()
     except OSError:
         _discard(stream)
     except ValueError:
-        pass  # closed within the program, as tests do: nothing is held
+        pass  # closed within the program, as in tests: the buffer is empty
 
 
 def _discard(stream: TextIO) -> None:
-    """Discards the buffer and all later output, so that the interpreter's last flush does not fail too."""
+    """Discards the buffer and all later output, so that the interpreter's last flush does not fail."""
     with contextlib.suppress(OSError, ValueError):
         descriptor = stream.fileno()
         null = os.open(os.devnull, os.O_WRONLY)

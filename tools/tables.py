@@ -1,4 +1,4 @@
-"""Tables and JSON on stdout, for the commands that show things."""
+"""Tables and JSON on stdout, for commands that show results."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ def heading(text: str) -> None:
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Prints names with their values, one below the other."""
+    """Prints names with their values, one per line."""
     _print(facts_grid(facts))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, prose: bool = False) -> None:
-    """Prints a table with a heading for each column. With ``prose`` its texts are for people, and are folded for a
-    pipe, too.
+    """Prints a table with a heading for each column.
+
+    With ``prose`` its texts are for people, and are folded even for a pipe.
     """
     table = new_table(columns)
     for row in rows:
@@ -37,27 +38,27 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, prose:
 
 
 def print_json(value: object) -> None:
-    """Prints JSON as ASCII text, which every encoding of stdout takes."""
+    """Prints JSON as ASCII text, which every encoding of stdout supports."""
     put(json_text(value))
 
 
 def json_text(value: object) -> str:
-    """Returns JSON as `print_json` prints it."""
+    """Returns JSON in the format of `print_json`."""
     return json.dumps(value, indent=2)
 
 
 def print_renderables(parts: Iterable[RenderableType]) -> None:
-    """Prints renderables one below the other."""
+    """Prints renderables, one after another."""
     for part in parts:
         _print(part)
 
 
 def _print(content: RenderableType, piped_width: int = _PIPED_WIDTH) -> None:
     terminal = sys.stdout.isatty()
-    # It renders for stdout but does not write it: Rich would end the program when the reader is gone.
+    # It renders for stdout but does not write: Rich would end the program if the reader is gone.
     console = Console(
         file=io.TextIOWrapper(io.BytesIO(), encoding=getattr(sys.stdout, "encoding", None) or "utf-8"),
-        # ``None`` leaves it to the environment (FORCE_COLOR).
+        # ``None`` defers to the environment (FORCE_COLOR).
         force_terminal=terminal or None,
         # A pipe has no width; lines that a program reads must not be folded.
         width=None if terminal else piped_width,

@@ -1,4 +1,4 @@
-"""A module as a C program on Vulkan: a file and its header, which need the Vulkan loader and the C library alone.
+"""A module as a C program on Vulkan: a file and its header, which need only the Vulkan loader and the C library.
 
 Calling sequence: ``write_c(module, stem, source)`` → files by name.
 

@@ -45,7 +45,7 @@ class Values:
         return Name(self.names[variable])
 
     def value(self, value: Operand) -> Expression:
-        """Returns a value as an expression that binds tighter than any operator."""
+        """Returns a value as a primary expression, which binds tighter than any operator."""
         if isinstance(value, Variable):
             return self.name(value)
         if isinstance(value, Rodata):
@@ -55,7 +55,7 @@ class Values:
         return number(value.kind, value.number)
 
     def unsigned(self, value: Operand) -> Expression:
-        """Returns an offset or a size as ``uint64_t``; -1 becomes the largest one."""
+        """Returns an offset or a size as ``uint64_t``; -1 becomes the largest number."""
         if isinstance(value, Constant) and value.number == -1:
             return Name("UINT64_MAX")
         if isinstance(value, Constant) and value.number >= 0:

@@ -62,7 +62,7 @@ def write_call(values: Values, instruction: Instruction) -> list[Statement]:
 
 
 def _arguments(values: Values, instruction: Instruction, described: str) -> Iterator[Expression]:
-    """Yields arguments by a description: a letter for the form of each, and the numbers of its operands."""
+    """Yields arguments by a description: for each argument a letter for its form, and the numbers of its operands."""
     operands = instruction.operands
     for item in described.split():
         form, numbers = item[0], [int(digit) for digit in item[1:]]
@@ -117,7 +117,7 @@ def _nothing(values: Values, instruction: Instruction) -> list[Statement]:
     return []
 
 
-# -- with code of their own -----------------------------------------------------------------------------
+# -- with separate code -----------------------------------------------------------------------------
 
 
 def _query(values: Values, instruction: Instruction) -> list[Statement]:
@@ -353,7 +353,7 @@ def write_bytes(values: Values, instruction: Instruction) -> list[Statement]:
     results = [values.name(result) for result in instruction.results]
     addresses = [Unary("&", result) for result in results]
     match verb:
-        case "alloc" | "clone" | "copy" | "compare":  # memory of the host has the alignment that anything needs
+        case "alloc" | "clone" | "copy" | "compare":  # host memory has sufficient alignment for any type
             taken = operands[:-1] if verb in ("alloc", "clone") else operands
             return [attempt(f"bytes_{verb}", *taken, *addresses)]
         case "length":

@@ -62,7 +62,7 @@ FEATURES: Final = {
     **{name: f"v12.{name}" for name in _V12},
     **{name: f"properties.{name}" for name in _CONTROLS},
 }
-"""Features of Vulkan 1.2, and properties like them, with their members in ``struct features``."""
+"""Features of Vulkan 1.2, and similar properties, with their members in ``struct features``."""
 
 _SUBGROUP_BITS: Final = {
     "basic": 0x1,
@@ -82,9 +82,9 @@ class Executables:
     """The executables of a program and their shaders, without duplicates.
 
     Attributes:
-        sources: the executables, by the ordinal of the constant that holds each.
+        sources: the executables, by the ordinals of their constants.
         shaders: the SPIR-V modules.
-        features: the Vulkan features that shaders declare, or that the program asks for.
+        features: the Vulkan features that shaders declare or the program queries.
     """
 
     sources: dict[int, ExecutableDef] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class Executables:
         return list(self.sources).index(ordinal)
 
     def functions(self, name: str) -> set[int]:
-        """Returns the numbers that a function name has in the executables."""
+        """Returns the number of a function name in each executable."""
         return {
             number
             for source in self.sources.values()
@@ -134,7 +134,7 @@ class Executables:
             for code in codes:
                 ensure_valid(code, _ENVIRONMENT)
             modules = [reflect(code) for code in codes]
-            # The driver is not known yet, and a C program does not test it; repairs are right on all.
+            # The driver is not known yet, and a C program does not test it; repairs are correct on all drivers.
             codes = [with_repairs(code, module, ALL_FAULTS) for code, module in zip(codes, modules, strict=True)]
             first = len(self.shaders)
             self.shaders += codes
@@ -164,7 +164,7 @@ class Executables:
         return "\n\n".join(texts)
 
     def feature_table(self) -> str:
-        """Returns the definition of the table of features, which ends with a row without a name."""
+        """Returns the definition of the table of features, terminated by a row without a name."""
         rows = [f'    {{"{name}", offsetof(features, {FEATURES[name]})}},' for name in self.features]
         return "static const feature feature_table[] = {\n" + "\n".join([*rows, "    {NULL, 0},"]) + "\n};"
 
@@ -183,14 +183,14 @@ class Executables:
             )
         rows = []
         for number_of_set, ordinal in enumerate(layout.set_layouts):
-            for each in sorted(source.descriptor_set_layouts[ordinal].bindings, key=lambda binding: binding.binding):
-                if each.count != 1:
+            for bound in sorted(source.descriptor_set_layouts[ordinal].bindings, key=lambda binding: binding.binding):
+                if bound.count != 1:
                     raise UnimplementedError(
-                        f"the kernel {pipeline.entry_point} has an array of {each.count} descriptors; C programs "
+                        f"the kernel {pipeline.entry_point} has an array of {bound.count} descriptors; C programs "
                         "bind single ones"
                     )
-                self.has_uniforms |= int(each.descriptor_type) == 6
-                rows.append(f"{{{number_of_set}, {each.binding}, {int(each.descriptor_type)}}}")
+                self.has_uniforms |= int(bound.descriptor_type) == 6
+                rows.append(f"{{{number_of_set}, {bound.binding}, {int(bound.descriptor_type)}}}")
         push = max((constants.offset + constants.size for constants in layout.push_constant_ranges), default=0)
         self.most_bindings = max(self.most_bindings, len(rows))
         self.most_sets = max(self.most_sets, len(layout.set_layouts))
@@ -203,7 +203,7 @@ class Executables:
         return f"    {{{entry_point}, {name}, {len(rows)}, {len(layout.set_layouts)}, {push}, {shader}}},"
 
     def _needs(self, module: ShaderModuleReflection) -> tuple[list[str], int]:
-        """Returns the features, and bits of subgroup operations, that a shader module declares."""
+        """Returns the features and subgroup operation bits that a shader module declares."""
         if module.version > _MAX_SPIRV:
             raise UnimplementedError(
                 f"the program has SPIR-V {module.version[0]}.{module.version[1]}; C programs are for Vulkan 1.2, which "

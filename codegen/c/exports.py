@@ -1,4 +1,4 @@
-"""The functions that users of a C program call: their types, and the module's functions behind them."""
+"""The functions that users of a C program call: their types, and the module's functions that they use."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def exports_of(program: Program, module: ModuleDef) -> list[Export]:
                 "needs; compile the program with them"
             )
         symbol = re.sub(r"\W", "_", base, flags=re.ASCII)
-        # The header has names of its own, such as `buffer_…`; `…_async` is a function's second one.
+        # The header has names of its own, such as `buffer_…`; `…_async` is a function's second name.
         if symbol.startswith("buffer_") or symbol.endswith("_async"):
             symbol = f"call_{symbol}_"
         while symbol in taken:
@@ -131,7 +131,7 @@ def _export(
 
 
 def is_dynamic(value: DeclaredValue) -> bool:
-    """Whether a tensor has lengths that are known only at a call."""
+    """Whether a tensor has call-dependent lengths."""
     return value.kind is ValueKind.TENSOR and None in (value.shape or ())
 
 

@@ -1,6 +1,6 @@
 """Expressions in C: their text, and operations on numbers.
 
-Signed integers wrap, which C allows for unsigned ones only.
+Signed integers wrap, which C defines only for unsigned integers.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ from ...vm.translation.expressions import (
 )
 from ...vm.translation.operations import Builder, binary, called, compared, select
 
-# How tightly operators bind, from the loosest: section 6.5 of the C standard.
+# The precedence of operators, loosest first: section 6.5 of the C standard.
 _CONDITIONAL, _OR, _AND, _EQUALITY, _ORDER, _UNARY, _PRIMARY = 1, 2, 3, 7, 8, 12, 13
 _BINARY: Final = {"|": 4, "^": 5, "&": 6, "<<": 9, ">>": 9, "+": 10, "-": 10, "*": 11, "/": 11}
 _ARITHMETIC: Final = frozenset("+-*/")
 
 
 def c_text(tree: Expression, level: int = 0) -> str:
-    """Returns an expression in C, in parentheses if it binds less tightly than ``level``; line feeds mark where it may
-    be broken.
+    """Returns an expression in C, in parentheses if it binds less tightly than ``level``.
 
-    Compilers warn of bitwise operators beside others without parentheses, so these have them.
+    Line feeds mark possible breaks.
+
+    Compilers warn about bitwise operators next to other operators without parentheses, so these get parentheses.
     """
     match tree:
         case Name(name):
@@ -83,7 +84,7 @@ def c_text(tree: Expression, level: int = 0) -> str:
 
 
 def string_literal(text: str) -> str:
-    """Returns a string literal in C. The words that stand for a program's names in templates stay as they are."""
+    """Returns a string literal in C. Placeholders for a program's names in templates are kept."""
     shown = []
     for byte in text.encode("utf-8"):
         char = chr(byte)
@@ -140,7 +141,7 @@ def _integers(bits: int) -> dict[str, Builder]:
 
 
 def _cast(*types: str) -> Builder:
-    """Builds conversions to these types, one after another."""
+    """Builds successive conversions to these types."""
 
     def build(tree: Expression) -> Expression:
         for type_ in types:
@@ -211,7 +212,7 @@ def _reals(t: str) -> dict[str, Builder]:
 
 
 EXPRESSIONS: Final = _integers(32) | _integers(64) | _conversions() | _reals("f32") | _reals("f64")
-"""Builders by mnemonic. Mathematical functions whose last bit differs between C libraries are missing."""
+"""Builders by mnemonic. Mathematical functions whose last bit differs between C libraries are left out."""
 
 DIVISIONS: Final = {f"{name}.i{bits}.{sign}" for name in ("div", "rem") for bits in (32, 64) for sign in "su"}
-"""These fail for a divisor of zero."""
+"""Operations that fail for a divisor of zero."""

@@ -161,7 +161,7 @@ class FunctionWriter(Values):
         return [*self._copies(edge), *([] if edge.target == index + 1 else [Goto(f"block_{edge.target}")])]
 
     def _copies(self, edge: Edge) -> list[Statement]:
-        """Writes parallel copies, with temporaries where a copy reads the target of another."""
+        """Writes parallel copies, with temporaries if a copy reads another copy's target."""
         copies = [(target, source) for target, source in edge.copies if target is not source and c_type(target)]
         written = {target for target, _ in copies[:-1]}
         if not any(source in written for _, source in copies[1:] if isinstance(source, Variable)):
@@ -226,7 +226,7 @@ class FunctionWriter(Values):
             return operands[0]
         if operation.startswith(("select.", "switch.")):
             test, *choices = operands
-            if instruction.results[0].kind == "r":  # null has a type of its own
+            if instruction.results[0].kind == "r":  # null has a separate type
                 choices = [Cast("void *", choice) for choice in choices]
             if operation.startswith("select."):
                 return Conditional(test, *choices)
@@ -237,7 +237,7 @@ class FunctionWriter(Values):
         if operation in ("cmp.eq.ref", "cmp.ne.ref", "cmp.nz.ref"):
             sign = "==" if operation == "cmp.eq.ref" else "!="
             if any(isinstance(operand, Variable) and c_type(operand) is None for operand in instruction.operands):
-                return Literal(int(operation != "cmp.ne.ref"))  # a device, of which there is one
+                return Literal(int(operation != "cmp.ne.ref"))  # there is a single device
             if operation == "cmp.nz.ref":
                 return Comparison(sign, operands[0], NULL)
             left, right = (Cast("const void *", operand) for operand in operands)

@@ -1,7 +1,8 @@
 """The public C functions of a program, and the types of their arguments and results.
 
-A program exports a function that takes storages for its results and fences (``f$async``), and one that allocates them.
-The C function calls the first if the shapes of the results are known beforehand, and then allocates nothing.
+A program exports a function that takes fences and storages for its results (``f$async``), and a function that allocates
+the results. The C function calls the first if the shapes of the results are known beforehand; then the program
+allocates nothing.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ class InterfaceWriter:
         return [*taken, If(test, *paths)]
 
     def _path(self, export: Export, function: Function) -> list[Statement]:
-        """Writes a call of a function that waits, with the code before and after it."""
+        """Writes a call of a waiting function, with the code before and after it."""
         assert function.declaration is not None
         places = set(storages(function).values())
         statements = _storages(export, function) if places else []
@@ -256,7 +257,7 @@ def _whole(export: Export, suffix: str, body: Sequence[Statement]) -> Definition
 
 
 def _number(name: str, value: DeclaredValue, variable: Variable) -> Statement:
-    """Declares a number; checks that its type fits its register: small integers are in the low bits."""
+    """Declares a number; checks that its type fits its register, as small integers use only the low bits."""
     element = element_of(value)
     bits = 64 if variable.kind in "IF" else 32
     is_float = variable.kind in "fF"
@@ -318,7 +319,7 @@ def _result_kind(export: Export, function: Function, index: int) -> str:
 
 
 def _passed(variable: Variable, array: str, index: int) -> Expression:
-    """Returns a tensor as the function takes it: its view, or the view's buffer."""
+    """Returns a tensor in the function's form: its view, or the view's buffer."""
     view = Item(Name(array), Literal(index))
     return Attribute(view, "buffer") if variable.type == "hal.buffer" else view
 

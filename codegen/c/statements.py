@@ -18,7 +18,7 @@ NULL: Final = Name("NULL")
 
 
 class Evaluate(NamedTuple):
-    """An expression for its effect."""
+    """An expression evaluated for its effect."""
 
     value: Expression
 
@@ -31,7 +31,7 @@ class Assign(NamedTuple):
 
 
 class Declare(NamedTuple):
-    """A variable with its first value; the type of a pointer ends with a star."""
+    """A variable with its first value; pointer types end with a star."""
 
     type: str
     name: str
@@ -47,7 +47,7 @@ class If(NamedTuple):
 
 
 class Switch(NamedTuple):
-    """Cases from 0 on, and the default last."""
+    """Cases numbered from 0, and a default at the end."""
 
     value: Expression
     cases: Sequence[Sequence[Statement]]
@@ -85,12 +85,12 @@ Statement: TypeAlias = Evaluate | Assign | Declare | If | Switch | Group | Goto 
 DONE: Final = Goto("done")
 
 
-# No star, so that nothing ends the comment; no backslash and no two question marks, which may stand for one.
+# No star, which might end the comment; no backslash and no two question marks, which could form one.
 _OUTSIDE: Final = re.compile(r"[^ -~]|[*\\%]|(?<=\?)\?")
 
 
 def comment_text(text: str) -> str:
-    """Returns a text from a module as it may stand in a comment: printable ASCII, other characters as ``%2A``."""
+    """Returns a module's text in a form for comments: printable ASCII, other characters as ``%2A``."""
     return _OUTSIDE.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "replace")), text)
 
 
@@ -101,7 +101,7 @@ class Definition(NamedTuple):
         name: the C name, with ``NAME`` in place of the program's prefix.
         parameters: the types and names.
         body: the statements; a function that returns a status sets ``status`` and ends at ``done``.
-        ends: the statements after ``done``, which run however the function ends.
+        ends: the statements after ``done``, which run on every way out.
         result: the storage class and type of the result: a status, or ``void``.
     """
 
@@ -191,7 +191,7 @@ def lines_of(statements: Iterable[Statement], level: int = 1) -> Iterator[str]:
 
 
 def _filled(indent: str, text: str) -> Iterator[str]:
-    """Yields a statement, broken after commas where it is too long."""
+    """Yields a statement, broken after commas if it is too long."""
     line, *rest = text.split("\n")
     if len(indent) + len(text) <= _WIDTH:
         line, rest = " ".join([line, *rest]), []

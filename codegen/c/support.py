@@ -1,4 +1,4 @@
-"""C functions that programs share; each program gets the ones that it uses.
+"""C functions shared by programs; each program gets the functions that it uses.
 
 They are in ``support/`` as real C, with ``NAME_`` for the program's prefix. A *chunk* is the text between two empty
 lines: a function, a type or a macro, with the comment above it.
@@ -68,7 +68,7 @@ def template(name: str) -> str:
 
 
 def filled(text: str, parts: Mapping[str, str]) -> str:
-    """Replaces lines that only name a part by the part's lines, which may be none."""
+    """Replaces lines that consist of a part's name by the part's lines, possibly none."""
     lines = []
     for line in text.split("\n"):
         part = parts.get(line.strip())
@@ -116,7 +116,7 @@ def reserved() -> frozenset[str]:
 
 
 def chosen(words: Collection[str]) -> list[Chunk]:
-    """Returns the chunks that code with these words needs, and all public ones, in their order."""
+    """Returns the chunks that code with these words needs, and all public chunks, in order."""
     by_name: dict[str, list[Chunk]] = {}
     for chunk in chunks():
         for name in chunk.defined:

@@ -11,7 +11,7 @@ from ...vm.types.numerics import bitcast_f32_i32, bitcast_f64_i64
 from ..program.ir import Program, Variable
 
 KINDS: Final = {"i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t", "f32": "float", "f64": "double"}
-"""C types of numbers, as operations name them."""
+"""C types of numbers, by the names in operations."""
 
 _NUMBERS: Final = {"i": "int32_t", "I": "int64_t", "f": "float", "F": "double"}
 _REFERENCES: Final = {
@@ -33,7 +33,7 @@ KEYWORDS: Final = frozenset(_WORDS.split())
 
 
 def c_type(variable: Variable) -> str | None:
-    """Returns the C type of a variable; for references the pointee type; ``None`` if it has no variable in C.
+    """Returns the C type of a variable; for references the pointee type; ``None`` if it needs no variable in C.
 
     Raises:
         UnimplementedError: the type has no C form; the message names it.
@@ -53,12 +53,12 @@ def c_type(variable: Variable) -> str | None:
 
 
 def pointer(variable: Variable) -> str:
-    """Returns the C type of a variable as a declaration has it: with a star for references."""
+    """Returns the C type of a variable in a declaration: with a star for references."""
     return f"{c_type(variable)} *" if variable.kind == "r" else str(c_type(variable))
 
 
 def zero(variable: Variable) -> Expression:
-    """Returns the first value of a variable."""
+    """Returns the initial value of a variable."""
     return number("r" if variable.kind == "r" else "i", 0)
 
 

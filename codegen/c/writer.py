@@ -29,7 +29,7 @@ FORMATS: Final = ("vulkan-spirv-fb",)
 _PARAMETERS: Final = (("NAME_program *", "p"),)
 _TABLE_NAMES: Final = ("feature", "features", "COUNT")
 _EXECUTABLE_NAMES: Final = ("descriptor", "pipeline_source", "executable_source", "NO_FEATURE", "executables_destroy")
-"""Names of the support files in tables, and where there are executables."""
+"""Names of the support files in tables, and with executables."""
 _MAX_SEMAPHORES: Final = 16
 CMAKE_MARK: Final = "# Written by pumice."  # the first line of a CMakeLists.txt
 _DATA_ALIGNMENT: Final = 16
@@ -43,7 +43,7 @@ def write_c(
 
     Args:
         module: the program.
-        stem: the names the files, also in ``#include``, and is the prefix of all names in C, with ``_`` for other
+        stem: names the files, also in ``#include``, and is the prefix of all names in C, with ``_`` for other
             characters.
         source: the names the module in comments.
         main: whether to add ``stem_main.c``, a program that runs the functions on ``.npy`` files.

@@ -319,8 +319,9 @@ _DESCRIBED: Final = {
 }
 """Calls by import: a function, a method of the first operand (``.name``) or of an object of the class, and arguments.
 
-An argument is an operand's number after the letter of its form, perhaps after ``keyword=``, and before the constant
-that leaves it out (``/0``); or an object of the class, all operands (``*``), or the ``fences`` of a queue.
+An argument consists of an optional ``keyword=``, the letter of its form, an operand's number, and an optional default
+value (``/0``) with which it is left out. It may also be an object of the class, all operands (``*``), or the ``fences``
+of a queue.
 """
 
 _WRITERS: Final[dict[str, Callable[[CallWriter, Instruction], Expression]]] = {

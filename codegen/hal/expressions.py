@@ -1,4 +1,4 @@
-"""Operations as Python expressions, wrapped only where their values may leave their type's range."""
+"""Operations as Python expressions, wrapped only if their values may leave their type's range."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Term:
     """An expression, and known facts about its value.
 
     Attributes:
-        bounds: the least and the greatest value of an integer.
-        is_float: whether the expression compares floats. Negating an order of floats gives no comparison, because of
-            NaN.
+        bounds: the smallest and largest value of an integer.
+        is_float: whether the expression compares floats. Because of NaN, the negation of a float comparison is not a
+            comparison.
         truth: a simpler condition that holds if the number is not 0.
     """
 
@@ -52,7 +52,7 @@ class Term:
 
     @property
     def is_condition(self) -> bool:
-        """Whether it is a truth value, which stands for 1 or 0."""
+        """Whether it is a truth value, representing 1 or 0."""
         return isinstance(self.tree, CONDITIONS)
 
     def number(self) -> Expression:
@@ -60,7 +60,7 @@ class Term:
         return call("int", self.tree) if self.is_condition else self.tree
 
     def opposite(self) -> Expression:
-        """Returns the opposite condition, a comparison where it can be one."""
+        """Returns the opposite condition, as a comparison if possible."""
         tree = self.tree
         opposites = _OPPOSITES if self.is_float else _INTEGER_OPPOSITES
         if isinstance(tree, Comparison) and tree.operator in opposites:
@@ -83,7 +83,7 @@ def constant(value: Constant) -> Term:
 
 
 def expression(instruction: Instruction, operands: Sequence[Term], counters: Mapping[Variable, Value]) -> Term:
-    """Returns an operation of the VM's tables; ``counters`` are variables that a loop counts up below a bound."""
+    """Returns an operation of the VM's tables; ``counters`` are variables that a loop increments below a bound."""
     mnemonic = instruction.operation
     kind = instruction.results[0].kind
     operation = OPERATIONS[mnemonic]
@@ -110,7 +110,7 @@ def expression(instruction: Instruction, operands: Sequence[Term], counters: Map
 
 
 def _range(mnemonic: str, bounds: Sequence[Range]) -> Range | None:
-    """Returns the bounds of a result, if they are narrower than its type's."""
+    """Returns the bounds of a result, if they are narrower than its type's range."""
     name, _, kind = mnemonic.partition(".")
     if name in ("div", "rem") and kind.endswith(".u") and bounds[1][0] == bounds[1][1] > 1:
         highest, divisor = (1 << int(kind[1:3])) - 1, bounds[1][0]
@@ -128,7 +128,7 @@ def _counts(instruction: Instruction, counters: Mapping[Variable, Value]) -> boo
 
 
 def _logical(mnemonic: str, instruction: Instruction, operands: Sequence[Term]) -> Term | None:
-    """Returns a bitwise operation on truth values as ``and``, ``or`` or ``not``; ``None`` for others."""
+    """Returns a bitwise operation on truth values as ``and``, ``or`` or ``not``; ``None`` for other operations."""
     truths = [operand.is_condition for operand in operands]
     if mnemonic in ("and.i32", "or.i32") and all(truths):
         return Term(Logical(mnemonic.partition(".")[0], operands[0].tree, operands[1].tree), (0, 1))

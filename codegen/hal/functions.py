@@ -13,7 +13,7 @@ from ...vm.types import float_numerics, numerics
 
 @cache
 def _definitions() -> dict[str, tuple[str, frozenset[str]]]:
-    """Returns for each name its definition's source and the names that this uses, in the order of the files."""
+    """Returns the source of each definition and the names that it uses, by name, in the order of the files."""
     definitions: dict[str, tuple[str, frozenset[str]]] = {}
     for module in (numerics, float_numerics):
         source = inspect.getsource(module)
@@ -44,7 +44,7 @@ def function_names() -> frozenset[str]:
 
 
 def source_of(names: Iterable[str]) -> tuple[list[str], set[str]]:
-    """Returns the definitions of functions and of their dependencies, and the names that these import."""
+    """Returns the definitions of functions and of their dependencies, and the names that they import."""
     definitions = _definitions()
     pending = [name for name in names if name in definitions]
     wanted: set[str] = set()

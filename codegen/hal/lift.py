@@ -1,8 +1,8 @@
 """Rewrites a program's use of devices and fences to idiomatic Python.
 
 A module creates a fence for each operation and passes it on. Here an operation returns the fence that it signals.
-Operations that take no time (``alloca``, ``dealloca``, ``barrier``) have none; their waiters wait for the operation's
-own wait fence.
+Immediate operations (``alloca``, ``dealloca``, ``barrier``) have no fence; their waiters wait for the operation's own
+wait fence.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .functions import function_names
 from .names import IMPORTED
 
 FENCES: Final = 2
-"""The index of a queue operation's wait fence among its operands; the signal fence is next."""
+"""The index of a queue operation's wait fence among its operands; the signal fence follows."""
 
 _AT_ONCE: Final = frozenset({"hal.device.queue.alloca", "hal.device.queue.barrier", "hal.device.queue.dealloca"})
 _QUEUE: Final = "hal.device.queue."
@@ -45,7 +45,7 @@ def _is_device(value: object) -> bool:
 
 
 def _lift_devices(program: Program, function: Function) -> None:
-    """Removes operations on devices and allocators: there is one device, which is not null."""
+    """Removes operations on devices and allocators, as there is one device, which is not null."""
     replaced: dict[Variable, Value] = {}
     for block in function.blocks:
         kept = []
@@ -74,7 +74,7 @@ def _lift_devices(program: Program, function: Function) -> None:
 
 
 def _lift_fences(function: Function) -> None:
-    """Makes operations return new fences; operations that take no time pass on their wait fence."""
+    """Makes operations return new fences; immediate operations pass on their wait fence."""
     count(function)
     for block in function.blocks:
         made: dict[Variable, Instruction] = {}
@@ -100,7 +100,7 @@ def _lift_fences(function: Function) -> None:
 
 
 def _at_once(instruction: Instruction, fresh: Instruction | None) -> Iterator[Instruction]:
-    """Yields an operation that takes no time, without its fences."""
+    """Yields an immediate operation without its fences."""
     wait, signal = instruction.operands[FENCES : FENCES + 2]
     assert not isinstance(wait, tuple)
     if instruction.callee == "hal.device.queue.alloca":

@@ -12,7 +12,7 @@ WIDTH: Final = 112
 
 
 class Statement(NamedTuple):
-    """A statement: words, an expression if there is one, and the end."""
+    """A statement: words, an optional expression, and the end."""
 
     start: str
     tree: Expression | None = None
@@ -49,7 +49,7 @@ def has_statements(body: Iterable[Node]) -> bool:
 
 
 def leaves(body: Iterable[Node]) -> bool:
-    """Whether a ``break`` is among statements."""
+    """Whether the statements contain a ``break``."""
     return any(node == BREAK or (isinstance(node, Suite) and leaves(node.body)) for node in body)
 
 
@@ -69,7 +69,7 @@ def lines_of(body: Iterable[Node], indent: str = "") -> Iterator[str]:
 
 
 def _raised(indent: str, status: Expression, message: str) -> Sequence[str]:
-    """Returns the lines of a failure, its message broken where it is long."""
+    """Returns the lines of a failure, with a long message broken."""
     failure = call("failure", status, Literal(message))
     if len(indent) + len(failure.python()) < WIDTH - 6:
         return broken(indent, "raise ", failure)
@@ -89,7 +89,7 @@ def _raised(indent: str, status: Expression, message: str) -> Sequence[str]:
 
 
 def broken(indent: str, start: str, tree: Expression, end: str = "") -> list[str]:
-    """Returns a statement with an expression between ``start`` and ``end``, broken where it is too long.
+    """Returns a statement with an expression between ``start`` and ``end``, broken if it is too long.
 
     It is broken at the commas of the outermost call or list.
     """

@@ -1,4 +1,4 @@
-"""State that the writers of a program's functions share, and its constants: in its module, or in a file beside it."""
+"""State shared by the writers of a program's functions, and its constants, in the module or in a separate file."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Module:
     """State that the writers of a program's functions share.
 
     Attributes:
-        flags: the value and the class of each constant of flags, by its name in the module.
+        flags: the value and class of each flags constant, by its name in the module.
     """
 
     def __init__(self, program: Program, data: DataTable) -> None:
@@ -85,7 +85,7 @@ class Module:
         self.flags: dict[str, tuple[int, type[enum.IntFlag]]] = {}
 
     def flag(self, value: Value, kind: type[enum.IntFlag]) -> Name | None:
-        """Returns the constant of known flags."""
+        """Returns the constant of named flags."""
         if not isinstance(value, Constant):
             return None
         name = flags_name(int(value.number), kind)

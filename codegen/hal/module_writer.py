@@ -196,8 +196,8 @@ class _ModuleWriter:
         return lines
 
     def _aliases(self) -> list[list[str]]:
-        """Returns assignments for other names that the module exports functions by."""
-        taken = {one.name for one in self.program.functions.values()}
+        """Returns assignments for further names under which the module exports functions."""
+        taken = {function.name for function in self.program.functions.values()}
         aliases = []
         for export, function in self.program.exports.items():
             name = method_of(export, function)
@@ -256,7 +256,7 @@ class _ModuleWriter:
         return function.exported and not self._is_sync(function) and function.name.removesuffix("_async") not in names
 
     def _waiting(self, function: Function) -> list[str]:
-        """Returns a synchronous method that calls an asynchronous one and waits."""
+        """Returns a synchronous method that calls an asynchronous method and waits."""
         arguments = ", ".join(argument.name for argument in function.arguments[:-2])
         call = f"self.{method_name(function)}({arguments}{', ' if arguments else ''}signal=done)"
         body = ["done = HalFence(self.device)"]
@@ -292,7 +292,7 @@ def _clean(name: str) -> str:
 
 
 def _class_name(program: Program, name: str) -> str:
-    """Returns the class name: of the module, or of its file if the module has a default name."""
+    """Returns the class name: the module's, or the file's if the module has a default name."""
     base = program.name if program.name not in ("module", "") else re.split(r"[\\/]", name)[-1].partition(".")[0]
     words = re.split(r"_+", identifier(base).strip("_"))
     class_name = "".join(word[:1].upper() + word[1:] for word in words)

@@ -1,4 +1,4 @@
-"""Names in a program's class: attributes of globals, constants of flags, imported functions."""
+"""Names in a program's class: attributes of globals, flags constants, imported functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..program.ir import Instruction, Program, Rodata, Variable
 from ..program.naming import Names, identifier
 from .expressions import Hexadecimal
 
-# For each reference type the class in annotations, and its module.
+# The class in annotations and its module, by reference type.
 CLASSES: Final = {
     "hal.allocator": ("ProgramAllocator", "hal.program"),
     "hal.buffer": ("Buffer", "hal.buffer"),
@@ -81,12 +81,18 @@ class Attributes:
         stored, starting = self._stored()
         for function in program.functions.values():
             if function.ordinal not in starting or function.exported:
-                self.changed |= {one.ordinal for one in function.instructions() if one.operation == "global.store.ref"}
-            for one in function.instructions():
-                if one.operation == "global.load.ref" and one.ordinal not in stored:
-                    self.kept.add(one.ordinal)
-                if one.operation == "global.store.ref" and not isinstance(one.operands[0], Variable | Rodata):
-                    self.kept.add(one.ordinal)
+                self.changed |= {
+                    instruction.ordinal
+                    for instruction in function.instructions()
+                    if instruction.operation == "global.store.ref"
+                }
+            for instruction in function.instructions():
+                if instruction.operation == "global.load.ref" and instruction.ordinal not in stored:
+                    self.kept.add(instruction.ordinal)
+                if instruction.operation == "global.store.ref" and not isinstance(
+                    instruction.operands[0], Variable | Rodata
+                ):
+                    self.kept.add(instruction.ordinal)
 
     def number(self, kind: str, offset: int) -> str:
         """Returns the attribute of a primitive global."""
@@ -164,7 +170,7 @@ def flags_text(value: int, kind: type[enum.IntFlag]) -> str | None:
 
 
 def flags_name(value: int, kind: type[enum.IntFlag]) -> str:
-    """Returns the name of a constant for flags."""
+    """Returns the name of a flags constant."""
     text = flags_text(value, kind)
     if text is None:
         return f"_{kind.__name__.upper()}_{value:X}"
@@ -173,7 +179,7 @@ def flags_name(value: int, kind: type[enum.IntFlag]) -> str:
 
 
 def element_type(code: int) -> Expression:
-    """Returns an element type, by its name where it has one."""
+    """Returns an element type, by its name if it has one."""
     try:
         name = ElementType(code).name
     except Exception:

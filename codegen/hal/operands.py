@@ -77,7 +77,7 @@ class OperandWriter:
                 yield Keyword(name, self.arg(operand))
 
     def flags(self, operand: Operand, kind: type[enum.IntFlag]) -> Expression:
-        """Returns flags, by a constant's name where they are known."""
+        """Returns flags, by a constant's name if they are known."""
         assert not isinstance(operand, tuple)
         return self.module.flag(operand, kind) or self.arg(operand)
 

@@ -16,7 +16,7 @@ _REUSES = "pumice.abi.reuses"
 
 
 def outputs_of(function: Function) -> list[tuple[int, Variable]]:
-    """Returns the arguments that are storages for results, with the result's number."""
+    """Returns the arguments that are storages for results, with the results' numbers."""
     if function.declaration is None:
         return []
     outputs = []
@@ -28,7 +28,7 @@ def outputs_of(function: Function) -> list[tuple[int, Variable]]:
 
 
 def sync_with_outs(program: Program, function: Function) -> Function | None:
-    """Returns the asynchronous function that a synchronous one can call with storages from its user, or ``None``."""
+    """Returns the asynchronous function that a synchronous function can call with the user's storages, or ``None``."""
     if function.declaration is None or function.declaration.is_async or not function.results:
         return None
     for other in program.exports.values():
@@ -59,8 +59,9 @@ def reuses_of(function: Function) -> list[list[int]]:
 
 
 def heading(function: Function, *, outs: bool, waiting: bool = False) -> list[str]:
-    """Returns the ``def`` line, broken if it is long; with ``waiting``, of the method that waits for an asynchronous
-    one.
+    """Returns the ``def`` line, broken if it is long.
+
+    With ``waiting``, that of the method that waits for an asynchronous method.
     """
     parameters = ["self"]
     is_async = function.declaration is not None and function.declaration.is_async
@@ -90,7 +91,7 @@ def _results(function: Function) -> str:
 
 
 def docstring(program: Program, function: Function, *, outs: bool, waiting: bool = False) -> list[str]:
-    """Returns the docstring of a method; a single line for internal ones."""
+    """Returns the docstring of a method; a single line for internal methods."""
     declaration = function.declaration
     if declaration is None:
         if function.name.startswith("record"):

@@ -33,9 +33,9 @@ from .lines import PASS, Node, PythonComment, Statement, Suite, has_statements
 from .module import Module
 from .names import annotation
 
-_LONG: Final = 70  # a longer value is a statement of its own
+_LONG: Final = 70  # a longer value becomes a separate statement
 _LETTERS: Final = {"i8": "b", "i16": "h", "i32": "i", "i64": "q", "f32": "f", "f64": "d"}
-# Calls that may move to the use of their result: they have no effect, and nothing changes their result.
+# Calls that may move to the use of their result: they have no effect, and their result never changes.
 _MOVABLE: Final = frozenset(
     {
         "hal.device.query.i64",
@@ -49,7 +49,7 @@ class StatementWriter:
     """Writes the blocks of one function.
 
     Attributes:
-        body: the statements, all of them.
+        body: all statements.
         indent: the level of the next statement.
     """
 
@@ -62,11 +62,11 @@ class StatementWriter:
         self.open: list[list[Node]] = [self.body]  # the suites around the next statement, innermost last
         self.indent: int = 0
         self._atoms = 0
-        # Values that wait for their use, with all variables that they read.
+        # Pending values, with all variables that they read.
         self._pending: dict[Variable, tuple[Instruction, Term, frozenset[Variable]]] = {}
-        self._read: set[Variable] = set()  # by the expression that is being built
+        self._read: set[Variable] = set()  # read by the current expression
         self._written: set[Variable] = set()
-        self._same: dict[Variable, Term] = {}  # values that are the same wherever they are read
+        self._same: dict[Variable, Term] = {}  # values that never change
         self._location: str | None = None
         self._bounds: dict[Variable, tuple[int, int] | None] = {}
 
@@ -82,7 +82,7 @@ class StatementWriter:
 
     @contextmanager
     def suite(self, header: str, test: Expression | None = None) -> Iterator[None]:
-        """Adds a header, which may end with a condition, and puts the lines written inside under it."""
+        """Adds a header, which may end with a condition; lines written inside go under it."""
         statement = Statement(header) if test is None else Statement(header, test, ":")
         body: list[Node] = []
         self.open[-1].append(Suite(statement, body))
@@ -95,7 +95,7 @@ class StatementWriter:
         self.indent -= 1
 
     def locate(self, location: str | None) -> None:
-        """Adds a comment with a place in the source program, if it is another one than before."""
+        """Adds a comment with a source location, if it differs from the previous location."""
         if location is not None and location != self._location:
             self.open[-1].append(PythonComment(printable(location)))
         if location is not None:
@@ -126,7 +126,7 @@ class StatementWriter:
         return Term(Name(value.name), bounds or FULL.get(value.kind))
 
     def flush(self, keep: Sequence[Value] = ()) -> None:
-        """Stores all values that wait for their use."""
+        """Stores all pending values."""
         for variable in list(self._pending):
             if variable not in keep:
                 self._store(variable)
@@ -151,7 +151,10 @@ class StatementWriter:
     # -- blocks --------------------------------------------------------------------------------------
 
     def block(self, block: Block) -> None:
-        """Writes a block without its terminator. Values may wait for the terminator; ``flush`` stores others."""
+        """Writes a block without its terminator.
+
+        Values may stay pending for the terminator; ``flush`` stores the others.
+        """
         instructions = block.instructions[:-1]
         for at, instruction in enumerate(instructions):
             self._read = set()
@@ -177,7 +180,7 @@ class StatementWriter:
                 self.statement(f"{', '.join(variable.name for variable in instruction.results)} = ", term.tree)
 
     def _before(self, instruction: Instruction) -> None:
-        """Stores pending values that read a variable or a global which an instruction changes."""
+        """Stores pending values that read a variable or a global changed by an instruction."""
         stores = instruction.operation.startswith("global.store") or isinstance(instruction.callee, int)
         for variable, (waiting, _, reads) in list(self._pending.items()):
             if not reads.isdisjoint(instruction.results) or (stores and waiting.operation.startswith("global.load")):
@@ -259,7 +262,7 @@ class StatementWriter:
         return expression(instruction, operands, self.counters)
 
     def _atom(self, term: Term) -> Term:
-        """Returns a value that may occur twice."""
+        """Returns a value that may be repeated."""
         if isinstance(term.tree, Name | Literal | Attribute):
             return term
         name = f"t{self._atoms}"
@@ -281,7 +284,7 @@ class StatementWriter:
         return Term(Logical("or", asked, ZERO), FULL["I"], truth=asked)
 
     def _release(self, instruction: Instruction, block: Block, at: int) -> None:
-        """Writes a ``del`` of a buffer behind its last use."""
+        """Writes a ``del`` of a buffer after its last use."""
         buffer = self._value(instruction, 0)
         if not isinstance(buffer, Variable) or buffer.definitions != 1 or buffer in self.function.arguments:
             return
@@ -336,14 +339,14 @@ class StatementWriter:
             case "load" | "store" | "fill":
                 letter = _LETTERS[kind[0]]
                 return call(verb, Literal(letter.upper() if kind[-1] == "u" else letter), *operands)
-            case "alloc" | "clone":  # memory of the host has the alignment that anything needs
+            case "alloc" | "clone":  # host memory has sufficient alignment for any type
                 return call("new_bytes" if verb == "alloc" else "clone_bytes", *operands[:-1])
             case "copy" | "compare":
                 return call(f"{verb}_bytes", *operands)
         raise self.calls.refused(instruction)
 
     def _zero(self, instruction: Instruction) -> Expression:
-        """Returns the element that a list grows by."""
+        """Returns the default element with which a list grows."""
         items = instruction.operands[0]
         kind = (items.type or "") if isinstance(items, Variable) else ""
         inner = kind.partition("<")[2].rstrip(">")

@@ -1,4 +1,4 @@
-"""Writes a function's control flow as ``if`` and ``while``, or as a loop over block numbers where Python cannot express
+"""Writes a function's control flow as ``if`` and ``while``, or as a loop over block numbers if Python cannot express
 it.
 """
 
@@ -51,7 +51,7 @@ class _StructureWriter(StatementWriter, TreeWriter):
     # -- blocks --------------------------------------------------------------------------------------
 
     def node(self, node: int, exits: Exits, outside: Exits | None = None) -> int | None:
-        """Writes a block; returns the one to continue with at the same level, if there is one."""
+        """Writes a block; returns the block to continue with at the same level, or ``None``."""
         block = self.function.blocks[node]
         count = len(self.open[-1])
         self.block(block)
@@ -101,14 +101,14 @@ class _StructureWriter(StatementWriter, TreeWriter):
         return None
 
     def _arm(self, edge: Edge, exits: Exits, header: str, test: Expression | None = None) -> None:
-        """Writes the copies of a branch and its target, as a suite."""
+        """Writes a branch's copies and its target as a suite."""
         saved = self._location
         with self.suite(header, test):
             self._follow(edge, exits)
         self._location = saved
 
     def _follow(self, edge: Edge, exits: Exits) -> None:
-        """Writes the copies of a branch and its target."""
+        """Writes a branch's copies and its target."""
         following = self._leave(edge, exits)
         if following is not None:
             self.write_inline(following, exits)
@@ -137,7 +137,7 @@ class _StructureWriter(StatementWriter, TreeWriter):
         return None
 
     def _while(self, header: int, test: Term, edges: Sequence[Edge], exits: Exits, outside: Exits) -> bool:
-        """Turns the ``while True:`` that is open into one with a condition, if the header is only a test."""
+        """Turns the open ``while True:`` into a loop with a condition, if the header is only a test."""
         loops = self.graph.loops
         inside = [header in loops[edge.target] for edge in edges]
         if inside[0] == inside[1]:

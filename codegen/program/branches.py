@@ -1,6 +1,4 @@
-"""Branches whose outcome is known from their predecessor: loops that run once, such as the one over
-the single device.
-"""
+"""Branches whose outcome is known from their predecessor, as in loops over the single device, which run once."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from .ir import Block, Constant, Edge, Function, Instruction, Value, Variable
 def thread(function: Function) -> bool:
     """Redirects branches past blocks that only test a variable of known value; returns whether anything changed."""
     changed = _run_once(function)
-    # A loop whose variable changes keeps its test at its head.
+    # A loop with a changing variable keeps its test at its head.
     others = {
         variable
         for instruction in function.instructions()
@@ -62,7 +60,7 @@ def _constants(block: Block) -> dict[Variable, Value]:
 
 
 def _tested(function: Function, header: Block, known: dict[Variable, Value]) -> bool | None:
-    """Returns the outcome of a block that is only a test; ``None`` if it does more, or the outcome is unknown."""
+    """Returns the outcome of a block that is only a test; ``None`` if it does more or the outcome is unknown."""
     inside = {variable for instruction in header.instructions for variable in instruction.results}
     for block in function.blocks:
         if block is not header and any(

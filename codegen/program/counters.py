@@ -1,4 +1,4 @@
-"""Variables that count up in a loop."""
+"""Variables that a loop increments."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _LESS: Final = ("cmp.lt.i32.s", "cmp.lt.i32.u", "cmp.lt.i64.s", "cmp.lt.i64.u")
 
 
 def find_counters(function: Function) -> dict[Variable, Value]:
-    """Finds variables that start at a constant and are incremented only where they are less than a bound.
+    """Finds variables that start at a constant and are incremented only while they are less than a bound.
 
-    The increment cannot leave their range, and they are never negative.
+    Their increments never overflow, and they are never negative.
     """
     definitions: dict[Variable, list[tuple[int, object]]] = {}
     for index, block in enumerate(function.blocks):

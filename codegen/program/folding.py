@@ -74,7 +74,7 @@ def folded(instruction: Instruction) -> Value | None:
         return None
     try:
         # The translator defines the operations.
-        text = expression.build(*[Literal(one.number) for one in numbers]).python()
+        text = expression.build(*[Literal(constant.number) for constant in numbers]).python()
         number = eval(text, {}, dict(_NAMES))
     except Exception:  # fails at run time too
         return None
@@ -99,7 +99,7 @@ def _compared(instruction: Instruction) -> Constant | None:
 
 
 def called(program: Program, instruction: Instruction, formats: Sequence[str]) -> tuple[Value, ...] | None:
-    """Returns the results of a call, if known: queries of the one device, and waits, which raise if they fail."""
+    """Returns the results of a call, if known: queries of the single device, and waits, which raise on failure."""
     if instruction.callee == "hal.devices.count":
         return (Constant("i", 1),)
     if instruction.callee == "hal.fence.await" and instruction.results:

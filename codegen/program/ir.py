@@ -1,7 +1,7 @@
 """Programs: functions of blocks of instructions over typed variables.
 
 A variable is a *web*: all definitions of a register that reach a common use, and their uses. So most variables have one
-definition; those of loops have several. Constants are operands and have no definition.
+definition; variables of loops have several. Constants are operands without a definition.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ class Variable:
 
     Attributes:
         kind: ``i`` (i32), ``I`` (i64), ``f`` (f32), ``F`` (f64) or ``r`` (a reference).
-        type: the type of a reference, such as ``hal.buffer`` or ``vm.list<i32>``; ``None`` if no definition tells it.
+        type: the type of a reference, such as ``hal.buffer`` or ``vm.list<i32>``; ``None`` if no definition determines
+            it.
         name: an identifier, unique within its function.
         definitions: the number of instructions, edge copies and arguments that define it.
         uses: the number of operands that read it.
@@ -52,7 +53,7 @@ class Rodata:
 
 Value: TypeAlias = Variable | Constant | Rodata
 Operand: TypeAlias = "Value | tuple[Value | tuple[Value, ...], ...]"
-"""A value, or the rows of a repeated argument; a row is a value, or a tuple of several."""
+"""A value, or the rows of a repeated argument; a row is a value, or a tuple of values."""
 
 NULL = Constant("r")
 
@@ -68,7 +69,7 @@ class Instruction:
         operands: the registers, in the order of the operation's fields.
         results: the variables that it defines.
         ordinal: the ordinal of the operation's global; the byte offset of a primitive one.
-        type: the type of the reference that the operation reads or creates, such as ``hal.buffer``, if it names one.
+        type: the type of the reference that the operation reads or creates, such as ``hal.buffer``, if specified.
         text: the message of ``fail``.
         location: the location in the program's source, such as ``model.mlir:3:7``.
     """
@@ -120,8 +121,8 @@ class Edge:
 class Block:
     """Instructions; the last one is the terminator.
 
-    ``edges``: ``br`` has one; ``cond_br`` one for true and one for false; ``br_table`` the default and then the cases
-    from 0 on; ``return`` and ``fail`` have none.
+    ``edges``: ``br`` has one; ``cond_br`` has one for true and one for false; ``br_table`` the default and then the
+    cases from 0 on; ``return`` and ``fail`` have none.
     """
 
     instructions: list[Instruction]
@@ -138,7 +139,7 @@ class Function:
 
     Attributes:
         ordinal: the function's number in calls.
-        name: the name of the first export, or a descriptive one; an identifier, unique in the program.
+        name: the name of the first export, or a descriptive name; an identifier, unique in the program.
         exported: whether a user may call the function.
         declaration: the types of the source program, if the export has them.
         results: the kinds of its results.
@@ -160,7 +161,7 @@ class Function:
             yield from block.instructions
 
     def reached(self, skipped: Edge | None = None) -> set[int]:
-        """Returns the blocks that are reachable from the start without an edge."""
+        """Returns the blocks that are reachable from the start without using an edge."""
         reached, pending = {0}, [0]
         while pending:
             for edge in self.blocks[pending.pop()].edges:
@@ -178,12 +179,12 @@ class Program:
         name: the module's name.
         functions: the reachable functions by ordinal, in the order of the module.
         exports: the functions by the name that users call; initializers are excluded.
-        initializers: the ordinals of functions to call once, in order, before any other.
+        initializers: the ordinals of functions to call once, in order, before other functions.
         rodata: the constants.
         global_bytes: the total size in bytes of the primitive globals. They start as zero and have 4 or 8 bytes at
             their byte offset.
         global_types: the type of each reference global by ordinal; all start as null.
-        formats: the formats of the program's executables, as it queries devices for them.
+        formats: the formats of the program's executables, by the names in its device queries.
     """
 
     name: str
@@ -196,7 +197,7 @@ class Program:
     formats: tuple[str, ...]
 
     def reached(self, ordinals: Iterable[int]) -> set[int]:
-        """Returns functions and those that they call."""
+        """Returns functions and the functions that they call."""
         reached = set(ordinals)
         pending = list(reached)
         while pending:

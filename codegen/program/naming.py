@@ -1,4 +1,4 @@
-"""Names of functions and variables: those of the source program, or names that describe the value."""
+"""Names of functions and variables: names from the source program, or descriptions of the value."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _INTERNAL: Final = {"load", "record", "table"}
 
 
 def identifier(text: str) -> str:
-    """Returns an identifier similar to a text."""
+    """Returns an identifier derived from a text."""
     word = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
     if not word or word[0].isdigit():
         word = f"_{word}"
@@ -70,7 +70,7 @@ class Names:
 
 
 def name_functions(program: Program) -> None:
-    """Names all functions; internal ones after the dispatches that they record."""
+    """Names all functions; internal functions after the dispatches that they record."""
     names = Names(_PUBLIC)
     for export, function in program.exports.items():
         if function.name == export:
@@ -90,7 +90,7 @@ def method_of(export: str, function: Function) -> str:
     is_async = function.declaration is not None and function.declaration.is_async
     base = export.removesuffix("$async")
     name = identifier(base)
-    name = f"{name}_" if name in _PUBLIC else name  # for both of a pair, as one is looked up by the other
+    name = f"{name}_" if name in _PUBLIC else name  # for both of a pair, to find one by the other
     return f"{name}_async" if is_async or base != export else name
 
 
@@ -132,7 +132,7 @@ def name_variables(function: Function, taken: frozenset[str] = frozenset()) -> N
 
 
 def _name_results(function: Function, names: Names) -> None:
-    """Names returned variables as the declaration does."""
+    """Names returned variables as in the declaration."""
     if function.declaration is None:
         return
     for instruction in function.instructions():

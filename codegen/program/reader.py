@@ -35,12 +35,12 @@ def read_program(data: bytes, name: str, *, formats: Sequence[str] = ()) -> Prog
     Args:
         data: the file's bytes.
         name: the file's name, for messages.
-        formats: the executable formats that the device runs. If given, queries about formats are answered here, so that
-            the code that chooses a device disappears; otherwise the queries stay.
+        formats: the executable formats that the device runs. If passed, queries about formats are answered here, so
+            that the code that chooses a device disappears; otherwise the queries stay.
 
     Raises:
         InvalidArgumentError: the file is damaged.
-        UnimplementedError: the module has something that no code can be written for; the message says what and where.
+        UnimplementedError: the module has an operation without generated code; the message says which and where.
     """
     with ModuleArchive.from_bytes(data, name) as archive:
         definition = read_module(archive)
@@ -48,7 +48,7 @@ def read_program(data: bytes, name: str, *, formats: Sequence[str] = ()) -> Prog
 
 
 def program_of(definition: ModuleDef, *, formats: Sequence[str] = ()) -> Program:
-    """Returns the program of a module that is already read; see ``read_program``."""
+    """Returns the program of a module already read; see ``read_program``."""
     verified = verify_module(definition)
     analysis = ModuleAnalysis(verified)
     exports = {export.name: export.ordinal for export in definition.exports}
@@ -109,7 +109,7 @@ class _CertainFailures(FunctionAnalysis):
 
     def _find_blocks(self) -> list[RegisterBlock]:
         blocks = super()._find_blocks()
-        # For each block the i32 slots that are not 0 at its start, on all paths seen so far.
+        # For each block, the i32 slots that are nonzero at its start on all paths seen so far.
         known: dict[int, frozenset[int]] = {0: frozenset()}
         pending = [0]
         while pending:
@@ -183,8 +183,10 @@ class _FunctionReader:
         for node in webs.zeros:
             variable = webs.variable(node)
             blocks[0].instructions.insert(0, Instruction("assign", (Constant(variable.kind),), (variable,)))
-        for one in blocks:
-            one.instructions = [each for each in one.instructions if each.operation not in _SKIPPED]
+        for block in blocks:
+            block.instructions = [
+                instruction for instruction in block.instructions if instruction.operation not in _SKIPPED
+            ]
         if any(edge.target == 0 for block in blocks for edge in block.edges):
             blocks = _with_start(blocks)
         signature = self.definition.signatures[self.function.ordinal]
@@ -202,7 +204,7 @@ class _FunctionReader:
         )
 
     def _nodes(self, index: int) -> tuple[Decoded, list[Node | None], list[Node]]:
-        """Returns an instruction with the nodes that it reads and writes; a read of ``None`` is null."""
+        """Returns an instruction with the nodes that it reads and writes; reading ``None`` means null."""
         instruction = self.analysis.instructions[index]
         operands = self.analysis.operands[index]
         reads: list[Node | None] = []

@@ -1,6 +1,6 @@
 """Simplifies a program: folds constants, removes dead code, joins chains of blocks.
 
-Objects that initializers create and no function uses, executables and command buffers of removed exports, go too.
+Also removes objects that initializers create and no function uses: executables and command buffers of removed exports.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _RECORDING: Final = "hal.command_buffer."
 
 
 def simplify(program: Program, formats: Sequence[str]) -> None:
-    """Simplifies all functions, then removes those that nothing calls."""
+    """Simplifies all functions, then removes uncalled functions."""
     program.formats = _formats(program)
     for function in program.functions.values():
         simplify_function(program, function, formats)
@@ -102,7 +102,7 @@ def _formats(program: Program) -> tuple[str, ...]:
 
 
 def _fold(program: Program, function: Function, formats: Sequence[str]) -> bool:
-    """Replaces variables by their constants, or by the variable that they are a copy of."""
+    """Replaces variables by their constants, or by the variable that they copy."""
     count(function)
     replaced: dict[Variable, Value] = {}
     for block in function.blocks:
@@ -244,7 +244,7 @@ def _fold_branches(function: Function) -> bool:
 
 
 def _settle_fail(function: Function, block: Block) -> bool:
-    """Replaces a failure whose status may be 0 by a branch to one that is certain."""
+    """Replaces a failure whose status may be 0 by a branch to a certain failure."""
     terminator = block.terminator
     status = terminator.operands[0]
     if isinstance(status, Constant):
@@ -342,7 +342,7 @@ def _merge(function: Function) -> bool:
 
 
 def remove_unused(program: Program) -> None:
-    """Removes stores of globals that nothing loads, and the instructions that only these used."""
+    """Removes stores of globals that are never loaded, and the instructions used only for these stores."""
     changed = True
     while changed:
         changed = False
@@ -379,7 +379,7 @@ def _is_unused(instruction: Instruction, loaded: set[int], recording: set[int]) 
 
 
 def _only_records(function: Function) -> bool:
-    """Whether a function only records a command buffer of its own."""
+    """Whether a function only records a command buffer."""
     made: set[Variable] = set()
     for instruction in function.instructions():
         if instruction.callee == f"{_RECORDING}create":

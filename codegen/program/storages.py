@@ -13,7 +13,7 @@ _NUMBER: Final = re.compile(r"(\d{1,4})(?: : \w+)?", re.ASCII)
 
 
 def result_of(declared: DeclaredValue) -> int | None:
-    """Returns the number of the result that is written into an argument; ``None`` for inputs."""
+    """Returns the number of the result written into an argument; ``None`` for inputs."""
     text = declared.attributes.get(_OUTPUT)
     if text is None:
         return None

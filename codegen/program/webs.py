@@ -1,7 +1,7 @@
-"""Variables of a function: registers split into webs, so that a register with two independent uses is two variables.
+"""Variables of a function: registers split into webs, so that independent uses of a register become separate variables.
 
-Each definition is a node. A block's start has a node for each register that is read there before it is written, joined
-with the nodes that reach it over each edge. Joined nodes are one variable (see Braun et al., Simple and Efficient
+Each definition is a node. A block's start has a node for each register that the block reads before writing it, joined
+with the nodes that reach it over the edges. Joined nodes form one variable (see Braun et al., Simple and Efficient
 Construction of Static Single Assignment Form, 2013, without the phi functions).
 """
 
@@ -22,10 +22,10 @@ class Node:
     register: Register
     parent: Node | None = None
     variable: Variable | None = None
-    null: bool = False  # whether it stands for a reference that was moved away
+    null: bool = False  # whether it represents a moved reference
 
     def root(self) -> Node:
-        """Returns the representative of the nodes that are joined with it."""
+        """Returns the representative of the joined nodes."""
         node = self
         while node.parent is not None:
             if node.parent.parent is not None:
@@ -39,13 +39,13 @@ class Webs:
     """The nodes of a function.
 
     Calling sequence: ``read``, ``write`` and ``move`` for each instruction in order, ``end`` after each block →
-    ``join`` → ``variable`` of any node.
+    ``join`` → ``variable`` for any node.
     """
 
     analysis: FunctionAnalysis
     nulls: list[tuple[int, int, Node]] = field(default_factory=list)  # block, instruction, and the node of a move
     copies: dict[RegisterEdge, list[tuple[Node, Node | None]]] = field(default_factory=dict)  # ``None``: null
-    zeros: list[Node] = field(default_factory=list)  # read before anything wrote them
+    zeros: list[Node] = field(default_factory=list)  # read before any write
     _entries: dict[tuple[int, Register], Node] = field(default_factory=dict)
     _exits: list[dict[Register, Node]] = field(default_factory=list)
     _pending: list[tuple[int, Register]] = field(default_factory=list)

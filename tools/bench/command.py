@@ -276,7 +276,7 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
             options["validation"],
             quiet=options["quiet"],
             kept=kept,
-            reasons=options["as_json"],  # tables have them
+            reasons=options["as_json"],  # tables contain the reasons
             **resumption,
         )
         take_observations(observed, described, folder, options["validation"])
@@ -344,7 +344,7 @@ def _profile(described: Study, point: Point, validation: bool | None) -> Profile
     from ...study.workloads.workload import DevicePool, WorkloadContext
 
     with DevicePool(validation=validation) as pool, TakenFiles(described) as taken:
-        point = taken.files.take(point, 0)  # modules have no sources to compile
+        point = taken.files.take(point, 0)  # modules are not compiled from sources
         taken.unpack()
         context = WorkloadContext(pool, point.device, taken.study.folder_of(point), described.sampling.seed)
         workload = ModuleWorkload(point.settings, context)
@@ -358,7 +358,7 @@ def _profile(described: Study, point: Point, validation: bool | None) -> Profile
 
 
 def _check_usage(results: Results) -> None:
-    """Raises wrong usage for settings that the kernel or program does not take, as they come from the command line."""
+    """Raises wrong usage for command-line settings that the kernel or program does not take."""
     from ...study.results.storage.records import PointStatus
 
     points = [result for result in results.points if not result.point.is_baseline]

@@ -1,6 +1,6 @@
 """Another revision of a file: a git worktree in a temporary folder, removed at the end.
 
-The next process removes a worktree that a killed process left: its lock is free then.
+If a process is killed, the next process removes its worktree, whose lock is then free.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _MAX_OUTPUT: Final = 3000  # the last characters of a failed build's output
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A worktree of a revision: its ``root``, that of the ``repository``, and the commit's short name."""
+    """A worktree of a revision: its ``root``, the ``repository``'s root, and the commit's short name."""
 
     root: Path
     repository: Path
     commit: str
 
     def path(self, path: Path) -> Path | None:
-        """Returns the path of a file or folder at the revision; None for one outside the repository."""
+        """Returns the path of a file or folder at the revision; None if it is outside the repository."""
         # Folders are resolved as git does; the name itself may be a link, which is followed at the revision.
         absolute = path.parent.resolve() / path.name
         inside = absolute.is_relative_to(self.repository)
@@ -102,7 +102,7 @@ def _remove(repository: Path, root: Path) -> None:
 
 
 def _remove_left(repository: Path) -> None:
-    """Removes worktrees of processes that were killed, and git's records of those that are gone."""
+    """Removes worktrees of killed processes, and git's records of missing worktrees."""
     for line in _git(repository, "worktree", "list", "--porcelain").splitlines():
         key, _, path = line.partition(" ")
         root = Path(path)
@@ -110,7 +110,7 @@ def _remove_left(repository: Path) -> None:
             continue
         if root.parent.is_dir():
             if not (root.parent / LOCK_FILE).is_file():
-                continue  # somebody else's worktree
+                continue  # another program's worktree
             try:
                 WriterLock(root.parent, str).close()
             except PumiceError:
@@ -122,8 +122,11 @@ def _remove_left(repository: Path) -> None:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    """Runs git; returns its output without the last newline. FailedPreconditionError: it failed; with its message."""
-    # Hooks of the user's checkouts are not meant for this one.
+    """Runs git; returns its output without the last newline.
+
+    Raises FailedPreconditionError with its message if it fails.
+    """
+    # Hooks of the user's checkouts must not run for this one.
     command = ["git", "-c", f"core.hooksPath={os.devnull}", *arguments]
     try:
         done = subprocess.run(
@@ -140,7 +143,7 @@ def _git(folder: Path, *arguments: str) -> str:
 
 
 def _environment(folder: Path) -> Mapping[str, str]:
-    """Returns the environment without git's variables that name a repository, which hooks set."""
+    """Returns the environment without git's variables for a repository, which hooks set."""
     names: Sequence[str] = ()
     if any(name.startswith("GIT_") for name in os.environ):
         command = ["git", "rev-parse", "--local-env-vars"]

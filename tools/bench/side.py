@@ -1,5 +1,5 @@
-"""The sides of ``pumice bench``: the study of a file with its options, and the other side: a program and options in one
-text, results, or another revision of the file. Options that the text lacks are those of the new side.
+"""The sides of ``pumice bench``: the study of a file with its options, and the other side, which is a program with
+options as one text, results, or another revision of the file. Options that the text lacks are those of the new side.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ _MODULE_OPTIONS: Final = ("function", "inputs", "parameters")
 
 
 def side_study(file: Path, options: Mapping[str, Any], on_line: Iterable[click.Parameter], name: str = "") -> Study:
-    """Makes the study of a file, whose target has this name or the file's. ``on_line`` are options that the file must
-    accept.
+    """Makes the study of a file; its target has this name or the file's.
+
+    ``on_line`` are options that the file must accept.
     """
     kind = file_kind(file, options["language"])
     if kind in (FileKind.EXECUTABLE, FileKind.SCRIPT):
@@ -77,7 +78,7 @@ def side_options(parameters: Iterable[click.Parameter]) -> list[click.Parameter]
 
 
 def _reject(on_line: Iterable[click.Parameter], file: Path, kind: FileKind) -> None:
-    """Refuses options for the other kind of file."""
+    """Rejects options for the other kind of file."""
     is_module = kind in _MODULES
     refused = {*_settings(FileKind.SOURCE if is_module else FileKind.MODULE)}.difference(_settings(kind))
     refused |= {*_KERNEL_OPTIONS, "cold", "subtract_baseline"} if is_module else {*_MODULE_OPTIONS, "profile"}
@@ -105,7 +106,7 @@ def with_other_side(
     parameters: Sequence[Any],
     gate: Gate,
 ) -> Iterator[Study]:
-    """Yields the study of the new side, against that of the command line; the files of both exist within the block.
+    """Yields the study of the new side against the other side; the files of both sides exist within the block.
 
     Args:
         new: the new side's study, of the file and the options, without twins.
@@ -163,7 +164,7 @@ def _program(
         )
     has = {parameter.name for parameter in theirs}
     if named is not None:
-        # A macro or a language of the new side may be none of the other's.
+        # A macro or a language of the new side may not apply to the other side.
         if language_of(old) is not None and "language" not in has:
             values["language"] = None
         if file_kind(old, values["language"]) is not FileKind.SOURCE:
@@ -180,8 +181,9 @@ def _program(
 def _parse(
     text: str, parameters: Iterable[click.Parameter], options: Mapping[str, Any]
 ) -> tuple[Path | None, dict[str, Any], list[click.Parameter]]:
-    """Parses the text: returns its file, if any, the options (those of the new side where it has none), and the options
-    that it has.
+    """Parses the text.
+
+    Returns its file if it has one, the options (by default those of the new side), and the options in the text.
     """
     try:
         words = shlex.split(text)
@@ -203,7 +205,7 @@ def _parse(
 
 
 def _merged(new: Sequence[str], old: Sequence[str]) -> Sequence[str]:
-    """Merges ``NAME=VALUE`` texts by name, the old side's over the new side's; if names repeat, the old side's only."""
+    """Merges ``NAME=VALUE`` texts by name, where the old side's win; if names repeat, only the old side's are kept."""
     merged = {}
     for texts in (new, old):
         named = {text.partition("=")[0].strip(): text for text in texts}
@@ -219,9 +221,7 @@ def _merged(new: Sequence[str], old: Sequence[str]) -> Sequence[str]:
 def _at_revision(
     at: Revision, file: Path, options: Mapping[str, Any], on_line: Sequence[click.Parameter], name: str
 ) -> Study:
-    """Makes the study of the file at a revision. Names are relative to the worktree, so that they are equal in the next
-    run.
-    """
+    """Makes the study of the file at a revision. Names are relative to the worktree, so the next run has the same."""
     old = at.path(file)
     if old is None or not old.is_file():
         since = f"{options['against_rev']} ({at.commit})"

@@ -41,8 +41,9 @@ _UNTIMED: Final = " without timestamps"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchOptions:
-    """The command line of ``pumice bench``; ``settings`` has the given settings of the workload (``batch``, ``record``,
-    …) by name.
+    """The command line of ``pumice bench``.
+
+    ``settings`` has the specified settings of the workload (``batch``, ``record``, …) by name.
     """
 
     file: Path
@@ -70,7 +71,7 @@ class BenchOptions:
 
 
 def bench_study(options: BenchOptions, name: str = "") -> Study:
-    """Makes the study, with this name or the file's."""
+    """Makes the study; its target has this name or the file's."""
     name = name or re.sub(r"[^A-Za-z0-9_-]+", "-", options.file.stem).strip("-_") or "bench"
     is_module = options.kind is FileKind.MODULE
     settings = _module_settings(options) if is_module else _kernel_settings(options)
@@ -112,8 +113,9 @@ def _varies(options: BenchOptions, name: str) -> bool:
 
 
 def _measure(options: BenchOptions, is_module: bool) -> str | None:
-    """Returns the headline. Without device timestamps it is an upper bound: from the submit call's return to the host
-    awake.
+    """Returns the headline figure.
+
+    Without device timestamps it is an upper bound: from the submit call's return to the host's wake-up.
     """
     if options.measure is not None or is_module:
         return options.measure
@@ -148,7 +150,7 @@ def _module_settings(options: BenchOptions) -> dict[str, object]:
 
 def _kernel_settings(options: BenchOptions) -> dict[str, object]:
     """Returns the settings of kind ``kernel`` in ``study.target_settings`` for these options."""
-    # The module for the first values of the axes says what the kernel declares.
+    # The module for the first values of the axes provides the kernel's declarations.
     entry_point = None if options.entry is None else str(_at_first(options, options.entry, "--entry"))
     sources = parse_sources(
         options.file,
@@ -197,14 +199,14 @@ def _kernel_settings(options: BenchOptions) -> dict[str, object]:
 
 
 def _at_first(options: BenchOptions, value: object, option: str) -> object:
-    """Evaluates an option's value where each axis has its first value."""
+    """Evaluates an option's value at the first value of each axis."""
     first = {name: values[0] for axis in options.axes for name, values in axis.columns.items()}
     with usage(option):
         return Template(value).fill(first)
 
 
 def _groups(text: str) -> str | list[str | int]:
-    """Parses numbers, an expression, or a list with expressions in it: ``$n,$n``, ``4,$cdiv(n, 64)``."""
+    """Parses numbers, an expression, or a list that may contain expressions: ``$n,$n``, ``4,$cdiv(n, 64)``."""
     parts = [part.strip() for part in re.split(r",(?=\s*\$)", text)]
     if len(parts) == 1:
         return text if text.startswith("$") else [*parse_counts(text)]
@@ -212,7 +214,7 @@ def _groups(text: str) -> str | list[str | int]:
 
 
 def _bindings(options: BenchOptions, entry: EntryPoint) -> list[object]:
-    """Describes each binding: as given, or as ``--size`` elements of random data."""
+    """Describes each binding: as specified, or as ``--size`` elements of random data."""
     slots = Slots(entry)
     described: dict[int, object] = {}
     size_varies = _varies(options, "size")
@@ -233,9 +235,7 @@ def _bindings(options: BenchOptions, entry: EntryPoint) -> list[object]:
 
 
 def _default(binding: Binding, size: int, size_varies: bool) -> dict[str, object] | str:
-    """Describes ``--size`` elements for a runtime array, about that many texels for an image, else what the shader
-    declares.
-    """
+    """Describes ``--size`` elements of a runtime array, about that many texels of an image, else the declared size."""
     init = "random" if binding.readable else "zeros"
     element, image = binding.element, binding.image
     if binding.descriptor_type_name == "sampler":
@@ -272,7 +272,7 @@ def _specialization(
     settings: dict[str, object] = {}
     for text in texts:
         key, _, value = (part.strip() for part in text.partition("="))
-        # The type of an expression is checked when it has a value; 1 is valid for any.
+        # The type of an expression is checked when it has a value; 1 is valid for every type.
         checked = f"{key}=1" if value.startswith("$") else text
         for number, parsed in specialization_values([checked], reflection, code, source).items():
             if str(number) in settings:

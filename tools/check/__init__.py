@@ -1,4 +1,4 @@
-"""``pumice check``: a device tried from features to speed, with a verdict for each area and a report to attach.
+"""``pumice check``: tries a device from features to speed, with a verdict for each area and a report to attach.
 
 Read: case, calls, child, facts, kernels, subgroups, images, memory, programs, progress, speed, timing, catalogue,
 trial, report, page, command.

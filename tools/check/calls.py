@@ -1,4 +1,4 @@
-"""Cases about calls: copies between host and device, kernels from threads, programs in flight, memory handed over."""
+"""Cases about calls: copies between host and device, kernels from threads, programs in flight, shared memory."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def _there_and_back(device: Device) -> None:
 
 
 def _staged(device: Device) -> None:
-    """Copies in both ways: through mapped memory, and through staging buffers."""
+    """Copies in both directions: through mapped memory, and through staging buffers."""
     for staging in (False, True):
         with open_device(device.uri, staging=staging) as other:
             _there_and_back(other)
 
 
 def _odd_bytes(device: Device) -> None:
-    """Fills and copies of the device at odd offsets and lengths."""
+    """Fills and copies on the device at odd offsets and lengths."""
     rng = np.random.default_rng(2)
     with device.zeros(5000, np.uint8) as source, device.zeros(5000, np.uint8) as target:
         expected, queue = np.zeros(5000, np.uint8), device.vulkan.compute_queue
@@ -73,7 +73,7 @@ def _odd_bytes(device: Device) -> None:
 
 
 def _host_arrays(device: Device) -> None:
-    """Calls of a kernel on NumPy arrays, whose memory may be imported."""
+    """Calls a kernel on NumPy arrays, whose memory may be imported."""
     with device.load_kernel(shaders.path("mul")) as kernel:
         for size in (1, 63, 1024, 100_000):
             for number in range(5):
@@ -116,7 +116,7 @@ def _in_place(device: Device) -> None:
 
 
 def _donated(device: Device) -> None:
-    """Runs a hundred steps, each of which computes in the memory of its argument."""
+    """Runs a hundred steps that each compute in the memory of their argument."""
     with Session(device) as session, device.asarray(np.ones(1000, np.float32)) as step:
         function = _load(session, device)
         state = device.asarray(_X)
@@ -129,7 +129,7 @@ def _donated(device: Device) -> None:
 
 
 def _in_flight(device: Device) -> None:
-    """Runs sixty-four calls from coroutines at a time, and a stream of two hundred."""
+    """Runs sixty-four concurrent calls from coroutines, and a stream of two hundred."""
 
     async def work(function: SessionFunction) -> None:
         results = await asyncio.gather(*(function.call_async(_X, _X + number) for number in range(64)))
@@ -146,7 +146,7 @@ def _in_flight(device: Device) -> None:
 
 
 def _sessions(device: Device) -> None:
-    """Opens twenty sessions, one after the other, and five at a time that pass arrays to each other."""
+    """Opens twenty sessions one after another, and five at a time that pass arrays to each other."""
     for _ in range(20):
         with Session(device) as session:
             assert_close(_load(session, device)(_X, _X), 2 * _X, what="a session's result")

@@ -1,4 +1,4 @@
-"""The cases of ``pumice check``: what each tries, how it can end, and comparisons of its results."""
+"""The cases of ``pumice check``: their tasks, their endings, and comparisons of their results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...base.lazy_dataclass import dataclass
 from ...runtime.device import Device
 
 Figures: TypeAlias = Mapping[str, "float | str"]
-"""What a case measured or found, by name with its unit."""
+"""Figures that a case measured, by name with the unit."""
 
 AREAS: Final[Mapping[str, str]] = {
     "device": "Features and limits",
@@ -30,11 +30,11 @@ AREAS: Final[Mapping[str, str]] = {
     "memory": "Memory",
     "speed": "Speed",
 }
-"""The areas that get a verdict each, in the order of the report, with their titles."""
+"""The areas, each with its own verdict, in the order of the report, with their titles."""
 
 
 class Ending(enum.Enum):
-    """How a case ended."""
+    """The way a case ended."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -49,18 +49,18 @@ class Ending(enum.Enum):
 
 
 class SkipCase(Exception):
-    """The device lacks what a case needs; the text says what."""
+    """The device lacks a requirement of the case; the text says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One thing to try on a device.
+    """A single trial on a device.
 
     Attributes:
         area: a key of ``AREAS``.
         title: the title, unique within the area.
-        run: a function that tries it. It raises ``SkipCase`` where the device lacks something, and AssertionError or
-            any other error where something is wrong.
+        run: a function that performs the trial. It raises ``SkipCase`` if the device lacks a requirement, and
+            AssertionError or any other error on a fault.
     """
 
     area: str
@@ -74,12 +74,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """How a case ended.
+    """The result of a case.
 
     Attributes:
         seconds: the wall time in seconds.
-        message: the reason why it did not pass; several lines for crashes.
-        figures: the figures that it measured.
+        message: the reason for not passing; several lines for crashes.
+        figures: the measured figures.
     """
 
     ending: Ending

@@ -1,4 +1,4 @@
-"""All cases of ``pumice check``, in the order in which they are run."""
+"""All cases of ``pumice check``, in the order of their runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .timing import timing_cases
 
 
 def cases() -> Sequence[Case]:
-    """Returns the cases in turns of the areas, so that a run that is short of time looks at each."""
+    """Returns the cases with areas interleaved, so that a run that is short of time covers each area."""
     makers = (
         *(fact_cases, program_cases, kernel_cases, subgroup_cases, image_cases),
         *(call_cases, timing_cases, memory_cases, speed_cases),

@@ -1,7 +1,7 @@
 """The child process of ``pumice check``: opens the device and runs the cases that its parent names.
 
 Cases run apart from the report, since a driver may end its process or never return: the parent ends such a child, keeps
-what is known and starts another one. Each line of stdin names a case, each line of output is a JSON object: first
+its results and starts another. Each line of stdin names a case, each line of output is a JSON object: first
 ``{"device": …}`` or ``{"error": …}``, then an outcome for each case.
 """
 
@@ -31,7 +31,7 @@ def main(uri: str, catalogue: str) -> None:
         uri: the device's URI; empty for the best.
         catalogue: the module whose ``cases()`` are run.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the child
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which ends the child
     answers = _own_stdout()
     try:
         with open_device(uri or None) as device:
@@ -55,7 +55,7 @@ def main(uri: str, catalogue: str) -> None:
 
 
 def run_case(case: Case, device: Device) -> CaseResult:
-    """Runs a case and returns how it ended; never raises."""
+    """Runs a case and returns its result; never raises."""
     begin = time.perf_counter()
     ending, message, figures = Ending.PASSED, "", None
     try:
@@ -73,7 +73,7 @@ def run_case(case: Case, device: Device) -> CaseResult:
 
 
 def _own_stdout() -> TextIO:
-    """Returns stdout for answers alone; what drivers and libraries print there goes to stderr."""
+    """Returns stdout, reserved for answers; output of drivers and libraries goes to stderr."""
     own = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     return own

@@ -1,4 +1,4 @@
-"""Cases about what a device says of itself: its features, limits, memory and queues."""
+"""Cases about a device's own statements: its features, limits, memory and queues."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...runtime.device import Device
 from ...runtime.opening import open_device
 from .case import Case, Figures
 
-# What is worth knowing, and what follows where it is not there.
+# Notable features, and the consequences if they are missing.
 _FEATURES: Final[Mapping[str, str]] = {
     "bufferDeviceAddress": "kernels that take addresses are refused",
     "shaderBufferInt64Atomics": "kernels with atomics of 64-bit integers are refused",
@@ -26,7 +26,7 @@ _FEATURES: Final[Mapping[str, str]] = {
     "storageBuffer8BitAccess": "bytes are parts of words",
     "subgroupSizeControl": "kernels cannot choose a subgroup size",
 }
-# Limits of which less is better; of the others, more is.
+# Limits for which less is better; for the others, more is.
 _ALIGNMENTS: Final = ("alignment", "atom_size", "granularity")
 # Not required of every implementation.
 _OPTIONAL: Final = ("timestamp_period", "max_push_descriptors", "min_imported_host_pointer_alignment")
@@ -67,7 +67,7 @@ def _limits(device: Device) -> Figures:
 
 
 def _memory_types(device: Device) -> Figures:
-    """Checks the memory types that Vulkan requires: one that the host sees coherently, and one of the device."""
+    """Checks the memory types that Vulkan requires: one that is coherent for the host, and one of the device."""
     profile = device.profile
     visible = MemoryProperty.HOST_VISIBLE | MemoryProperty.HOST_COHERENT
     assert any(kind.property_flags & visible == visible for kind in profile.memory_types), "no coherent memory"
@@ -97,7 +97,7 @@ def _subgroups(device: Device) -> Figures:
 
 
 def _opened_again(device: Device) -> None:
-    """Checks that the device opens a second time, and that closing it leaves nothing behind."""
+    """Checks that the device opens a second time, and that closing leaves no objects behind."""
     with open_device(device.uri):
         pass
     before = live_objects()

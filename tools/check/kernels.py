@@ -1,4 +1,4 @@
-"""Cases that are kernels of ``shaders/check`` and ``shaders/examples``, compared with NumPy."""
+"""Cases that run kernels of ``shaders/check`` and ``shaders/examples``, and compare the results with NumPy."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Groups: TypeAlias = int | tuple[int, int] | tuple[int, int, int]
 
 _N: Final = 1000  # no multiple of a workgroup
 WHOLE: Final = 1024  # of subgroups and workgroups
-# Vulkan lets exp2, log2 and inversesqrt of 32-bit floats differ by some units in the last place.
+# Vulkan allows errors of some units in the last place in exp2, log2 and inversesqrt of 32-bit floats.
 _FLOAT_FUNCTIONS: Final = 3e-6
 _DETERMINANTS: Final = 1e-4  # differences of products of some hundreds
 
 
 @dataclass(frozen=True, slots=True)
 class KernelCase:
-    """A kernel, its arrays, and what it has to make of them.
+    """A kernel, its arrays, and its expected results.
 
     Attributes:
         shader: its name in ``shaders``.
-        inputs: makes the arrays that it reads.
+        inputs: a function that makes the arrays to read.
         outputs: shapes and dtypes, or initial contents, of the arrays that it writes.
-        expected: the outputs, from the inputs.
-        groups: workgroups.
-        features, operations: features of the device, and groups of subgroup operations, that it needs.
+        expected: a function from the inputs to the expected outputs.
+        groups: the workgroup counts.
+        features, operations: the required features of the device, and groups of subgroup operations.
         specialization: values of specialization constants.
         push: push constants.
         rtol, atol: tolerances; None for the dtype's.
@@ -250,7 +250,7 @@ def _address(device: Device) -> None:
 
 
 def _chain(device: Device) -> None:
-    """Runs a hundred dispatches, each of which reads what the one before wrote."""
+    """Runs a hundred dispatches that each read the previous dispatch's results."""
     with (
         device.asarray(np.ones(_N, np.float32)) as x,
         device.asarray(np.zeros(_N, np.float32)) as y,

@@ -1,4 +1,4 @@
-"""Cases about device memory: many buffers, large ones, and none left."""
+"""Cases about device memory: many buffers, large buffers, and exhausted memory."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _thousands(device: Device) -> Figures:
 
 
 def _past_four(device: Device) -> Figures:
-    """Fills, copies and reads by a kernel one array of more than 4 GiB, beyond 4 GiB."""
+    """Fills, copies and reads with a kernel an array of more than 4 GiB, beyond 4 GiB."""
     limits, size = device.profile.limits, _FOUR + (64 << 20)
     most = min(limits.max_buffer_size, limits.max_memory_allocation_size)
     if most < size:

@@ -1,4 +1,4 @@
-"""Cases that are tensor programs: each is compiled for the device and compared with the device ``reference``.
+"""Cases that compile tensor programs for the device and compare the results with the device ``reference``.
 
 The programs are in ``programs.mlir``, whose first lines define its notation.
 """
@@ -34,7 +34,7 @@ from .case import Case, SkipCase, needs
 Array: TypeAlias = npt.NDArray[Any]
 
 _FILE: Final = Path(__file__).with_name("programs.mlir")
-_LENGTH: Final = 64  # of dimensions without one
+_LENGTH: Final = 64  # the length of open dimensions
 _SECONDS: Final = 30.0  # of a call; the limit of a case is longer
 _SPECIAL: Final = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0)
 
@@ -103,7 +103,7 @@ _NUMPY: Final[Mapping[str, Callable[..., Sequence[Array]]]] = {
     "scatter_add": _scatter_add,
     "collatz": _collatz,
 }
-"""Independent definitions of results, by their names in ``programs.mlir``."""
+"""Independent definitions of results, by program name in ``programs.mlir``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +113,12 @@ class ProgramCase:
     Attributes:
         name: for errors.
         text: StableHLO, whose function is ``main``.
-        values: the kinds of values by the argument's name; ``""`` for the others.
-        strategy: the name of the one to compute it with; empty for the compiler's choice.
-        length: the length of dimensions without one.
+        values: the kinds of values by the argument's name; ``""`` for other arguments.
+        strategy: the name of the strategy to use; empty for the compiler's choice.
+        length: the length of open dimensions.
         definition: the results in NumPy.
         atol: the absolute tolerance of the comparison with the definition; None for the dtype's.
-        by_reference: whether the device ``reference`` computes the results too.
+        by_reference: whether the device ``reference`` also computes the results.
     """
 
     name: str
@@ -190,7 +190,7 @@ class ProgramCase:
 def values_of(
     kind: str, bounds: Sequence[float], shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator
 ) -> Array:
-    """Returns an array of a kind of values, as ``programs.mlir`` names them."""
+    """Returns an array of a kind of values, by its name in ``programs.mlir``."""
     is_integer = dtype.kind in "iu"
     if kind == "ordinals":
         return np.arange(np.prod(shape)).reshape(shape).astype(dtype)
@@ -203,7 +203,7 @@ def values_of(
         low, high = bounds
         return np.asarray(rng.uniform(low, high, shape)).astype(dtype)
     if kind == "special":
-        tiny = 1e-4 if dtype == np.float16 else 1.2e-38  # devices may take smaller ones for zero
+        tiny = 1e-4 if dtype == np.float16 else 1.2e-38  # devices may flush smaller values to zero
         return rng.choice(np.array([*_SPECIAL, tiny]), shape).astype(dtype)
     if not is_integer:
         array = (4 * rng.standard_normal(shape)).astype(dtype)

@@ -1,4 +1,4 @@
-"""Progress of a check on stderr: a bar on a terminal, else a line for what is wrong."""
+"""Progress of a check on stderr: a bar on a terminal, else a line for each failure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .case import CaseResult
 
 
 class CheckProgress(Closeable):
-    """Shows the case that is running and how many are done; prints cases that are wrong at once."""
+    """Shows the running case and the number of finished cases; prints failed cases immediately."""
 
     def __init__(self, total: int) -> None:
         self._bar: Progress | None = None

@@ -19,7 +19,7 @@ _FORMAT: Final = 1
 
 
 class Assessment(enum.Enum):
-    """What is said of an area, or of the device."""
+    """The verdict on an area, or on the device."""
 
     GOOD = "good"
     BAD = "bad"
@@ -28,10 +28,10 @@ class Assessment(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class AreaReport:
-    """The cases of an area, and what follows from them.
+    """The cases of an area, and their consequences.
 
     Attributes:
-        assessment: BAD if a case is bad; UNKNOWN if the time did not suffice for a single one.
+        assessment: BAD if a case is bad; UNKNOWN if the time did not suffice for a single case.
     """
 
     area: str
@@ -49,10 +49,10 @@ class AreaReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that is known of a device after a trial.
+    """The results of a trial of a device.
 
     Attributes:
-        assessment: BAD if an area is bad, UNKNOWN if one was not looked at.
+        assessment: BAD if an area is bad, UNKNOWN if an area was not tried.
     """
 
     trial: Trial
@@ -73,7 +73,7 @@ class Report:
         return cls(trial, now.isoformat(timespec="seconds"), tuple(areas), whole)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the report as data; paths below the home folder are shortened, as the file is for others to read."""
+        """Returns the report as data, with the home folder abbreviated, as other people read the file."""
         return {
             "format": _FORMAT,
             "pumice": importlib.metadata.version("pumice"),
@@ -104,7 +104,7 @@ class Report:
 
 
 def host_facts() -> dict[str, str]:
-    """Returns what of the machine may matter: nothing that names its user."""
+    """Returns facts about the machine that may matter, but nothing that identifies its user."""
     settings = {name: value for name, value in sorted(os.environ.items()) if name.startswith(("PUMICE_", "VK_"))}
     facts = {
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",

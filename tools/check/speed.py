@@ -1,4 +1,4 @@
-"""Cases that measure: peaks of the device, calls, copies, and kernels that the compiler writes. They judge nothing."""
+"""Cases that measure without judging: peaks of the device, calls, copies, and kernels written by the compiler."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _peaks(device: Device) -> Figures:
 
 
 def _submit_wait(device: Device) -> Figures:
-    """Submits and awaits a prerecorded dispatch, and one that is recorded again each time."""
+    """Submits and awaits a prerecorded dispatch, and a dispatch that is recorded each time."""
     hal = device.vulkan
     with device.load_kernel(shaders.path("mul")) as kernel, device.zeros((3, 64)) as arrays:
         dispatch = kernel.prepare(arrays[0], arrays[1], arrays[2], groups=1)
@@ -103,7 +103,7 @@ def _submit_wait(device: Device) -> Figures:
 
 
 def _kernel_call(device: Device) -> Figures:
-    """Calls of a kernel, with arrays of the host and of the device."""
+    """Calls a kernel with arrays on the host and on the device."""
     figures = {}
     with device.load_kernel(shaders.path("mul")) as kernel:
         for size in (4, 1 << 20):
@@ -120,7 +120,7 @@ def _kernel_call(device: Device) -> Figures:
 
 
 def _copies(device: Device) -> Figures:
-    """Copies of 64 MiB between host and device."""
+    """Copies 64 MiB between host and device."""
     values = np.ones(1 << 24, np.float32)
     with device.empty(1 << 24) as array:
 

@@ -29,7 +29,7 @@ _MOST_ITERATIONS = 60_000  # software drivers end longer loops
 
 def _signals(mode: WaitMode) -> Callable[[Device], Figures]:
     def run(device: Device) -> Figures:
-        """Waits for two hundred signals of the queue, one after the other."""
+        """Waits for two hundred signals of the queue, one after another."""
         times = []
         with device.vulkan.create_semaphore() as semaphore, waits(mode):
             for value in range(1, _ROUNDS + 1):
@@ -63,7 +63,7 @@ def _deadline(device: Device) -> Figures:
 
 
 def _gate(device: Device) -> None:
-    """Checks that work that waits for the host runs when the host signals, not earlier."""
+    """Checks that work that waits for the host runs when the host signals, and not earlier."""
     queue = device.vulkan.compute_queue
     with device.vulkan.create_semaphore() as gate, device.vulkan.create_semaphore() as done:
         queue.submit((), waits=((gate, 1),), signals=((done, 1),))
@@ -74,7 +74,7 @@ def _gate(device: Device) -> None:
 
 
 def _chain(device: Device) -> None:
-    """Runs a hundred submissions, each of which waits for the one before, and the first for the host."""
+    """Runs a hundred submissions that each wait for the previous one, the first for the host."""
     queue = device.vulkan.compute_queue
     with device.vulkan.create_semaphore() as semaphore:
         for value in range(1, 101):
@@ -84,7 +84,7 @@ def _chain(device: Device) -> None:
 
 
 def _any(device: Device) -> None:
-    """Checks that a wait for one of two semaphores tells which."""
+    """Checks that a wait for one of two semaphores reports which one."""
     with device.vulkan.create_semaphore() as never, device.vulkan.create_semaphore() as semaphore:
         device.vulkan.compute_queue.submit((), signals=((semaphore, 1),))
         assert wait_any([(never, 1), (semaphore, 1)], _SECONDS) == 1
@@ -130,7 +130,7 @@ def _record(device: Device, kernel: Kernel, counts: list[int]) -> CommandBuffer:
 
 
 def _rising(device: Device) -> Figures:
-    """Timestamps of dispatches rise, and lie within the host's times of the submission."""
+    """Checks that timestamps of dispatches increase, and lie within the host's times of the submission."""
     bits = _needs_timestamps(device)
     with device.load_kernel(shaders.path("timing/fma"), specialization={0: 64}) as kernel:
         commands = _record(device, kernel, [256, 1, 16, 256, 1])
@@ -166,7 +166,7 @@ def _longer(device: Device) -> None:
 
         def duration(iterations: int) -> float:
             runs = [kernel.time(x, groups=4, iterations=iterations, factor=1.0)[1].duration_ns for _ in range(5)]
-            return min(runs)  # whatever else a machine does only makes them longer
+            return min(runs)  # other work of the machine only makes them longer
 
         few = 16
         while 16 * few <= _MOST_ITERATIONS and duration(few) < _MEASURABLE_NS:
@@ -176,7 +176,7 @@ def _longer(device: Device) -> None:
 
 
 def _agreement(device: Device) -> Figures:
-    """Checks that the device's clock runs as fast as the host's, over a second."""
+    """Checks over a second that the device's clock runs as fast as the host's."""
     _needs_timestamps(device)
     first = device.vulkan.calibrate()
     time.sleep(1)

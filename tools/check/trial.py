@@ -1,7 +1,7 @@
 """A trial of a device: its cases in a child process, each within a time limit, and all within a budget.
 
-The parent never loads a driver. A child that ends during a case has crashed; one that does not answer in time is
-killed, and hung. Both are outcomes like any other, and the next case has a new child.
+The parent never loads a driver. A child that ends during a case has crashed; a child that does not answer in time has
+hung, and is killed. Both are ordinary outcomes, and the next case gets a new child.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .case import CaseResult, Ending
 
 _OPENING: Final = 60.0
 _ENDING: Final = 5.0
-_TAIL: Final = 2000  # characters of what a child said last
+_TAIL: Final = 2000  # characters of a child's last output
 _PROGRAM: Final = "import sys; from pumice.tools.check.child import main; main(*sys.argv[1:])"
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a trial found.
+    """The results of a trial.
 
     Attributes:
         device: URI, name and profile.
@@ -57,13 +57,13 @@ def try_device(
     began: Callable[[str], None] = lambda name: None,
     ended: Callable[[str, CaseResult], None] = lambda name, outcome: None,
 ) -> Trial:
-    """Runs the cases on a device, one after the other.
+    """Runs the cases on a device, one after another.
 
     Args:
         uri: the device's URI; None for the best.
         cases: the names of cases of the catalogue.
-        catalogue: the module that has them.
-        seconds: the budget. Cases that it does not suffice for are ``NOT_RUN``.
+        catalogue: the module with the cases.
+        seconds: the budget. Cases beyond it are ``NOT_RUN``.
         case_seconds: the limit of a case.
         began, ended: the receivers of progress.
 
@@ -95,10 +95,10 @@ def try_device(
 
 
 class _Children(Closeable):
-    """Child processes, one after the other: a new one where the last one crashed, hung or lost its device.
+    """Successive child processes: a new child replaces one that crashed, hung or lost its device.
 
     Attributes:
-        device: the device as the first child described it.
+        device: the first child's description of the device.
     """
 
     def __init__(self, uri: str, catalogue: str) -> None:
@@ -107,7 +107,7 @@ class _Children(Closeable):
         self.device: dict[str, Any] = {}
 
     def open(self) -> _Child:
-        """Returns a child that takes cases; UnavailableError if it cannot open the device."""
+        """Returns a child ready for cases; UnavailableError if it cannot open the device."""
         if self._child is None:
             child = _Child(*self._arguments)
             try:
@@ -123,7 +123,7 @@ class _Children(Closeable):
         """Runs a case; ``is_last`` says that its limit is the end of the budget."""
         try:
             child = self.open()
-        except UnavailableError as error:  # what a case before did keeps the device from being opened again
+        except UnavailableError as error:  # an earlier case keeps the device from being opened again
             return CaseResult(Ending.FAILED, message=error.message)
         outcome = child.run(name, seconds, is_last=is_last)
         if child.is_used_up:
@@ -163,7 +163,7 @@ class _Child(Closeable):
         """Waits for the device; returns its URI, name and profile.
 
         Raises:
-            UnavailableError: it cannot be opened, or its driver crashes or hangs then.
+            UnavailableError: it cannot be opened, or its driver crashes or hangs meanwhile.
         """
         try:
             answer = self._answer(_OPENING)
@@ -212,7 +212,7 @@ class _Child(Closeable):
             except subprocess.TimeoutExpired:
                 self._process.kill()
         else:
-            return  # a driver keeps it in the kernel: nothing ends it
+            return  # a driver keeps it in the kernel, where it cannot be ended
         self._reader.join()
         assert self._process.stdout is not None
         self._process.stdout.close()
@@ -228,7 +228,7 @@ class _Child(Closeable):
         """Returns the next answer, or None if the process ended without one.
 
         Raises:
-            TimeoutError: there is none yet.
+            TimeoutError: there is no answer yet.
         """
         try:
             line = self._answers.get(timeout=seconds)
@@ -247,7 +247,7 @@ class _Child(Closeable):
         return f"its process ended with status {status}"
 
     def _with_tail(self, message: str) -> str:
-        """Returns the message and what the process said last of the case."""
+        """Returns the message with the process's last output about the case."""
         self._said.seek(max(self._begin, os.fstat(self._said.fileno()).st_size - _TAIL))
         said = self._said.read().decode(errors="replace").strip()
         return f"{message}\n{said}" if said else message

@@ -92,7 +92,7 @@ def doctor(ctx: click.Context, device: str | None, validation: bool, as_json: bo
 
 
 def _host_of(folder: Path) -> str:
-    """Returns ``"gitlab"`` if the git remote, or a file, says so; else ``"github"``."""
+    """Returns ``"gitlab"`` if the git remote or a file indicates it; else ``"github"``."""
     if (folder / ".gitlab-ci.yml").exists():
         return "gitlab"
     try:
@@ -104,7 +104,7 @@ def _host_of(folder: Path) -> str:
 
 
 def _install_command(folder: Path) -> str:
-    """Returns the pip command for a project and its test dependencies, judged by its files."""
+    """Returns the pip command for a project and its test dependencies, based on its files."""
     words = ["python -m pip install"]
     words += [f"-r {name}" for name in ("requirements.txt", "requirements-test.txt") if (folder / name).is_file()]
     if (folder / "pyproject.toml").is_file() or (folder / "setup.py").is_file():
@@ -130,7 +130,7 @@ def _workflow(host: str, folder: Path, *, python: str, install: str, tests: str)
     if host == "github":
         return folder / ".github" / "workflows" / "gpu-tests.yml", text, "commit it, and the tests run with every push"
     path = folder / ".gitlab-ci.yml"
-    if path.exists():  # with jobs of its own
+    if path.exists():  # with its own jobs
         path = folder / ".gitlab" / "gpu-tests.yml"
         hint = "add to .gitlab-ci.yml:\ninclude:\n  - local: .gitlab/gpu-tests.yml"
         return path, text, hint

@@ -1,6 +1,6 @@
-"""``pumice ci doctor``: looks at each part of a machine's Vulkan, and says how to mend it.
+"""``pumice ci doctor``: examines each part of a machine's Vulkan, with remedies.
 
-Every part that loads drivers runs in a process of its own: a driver that crashes or hangs is a finding.
+Every part that loads drivers runs in a separate process: a crash or hang of a driver is a finding.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _REINSTALL: Final = "reinstall its package, or delete the manifest"
 _KERNEL: Final = Path(__file__).parents[2] / "shaders" / "mul.spv"
 
 
-# Versions that somebody reported to be broken for compute; others may be broken as well.
+# Versions reported to be broken for compute; other versions may be broken as well.
 class KnownFault(NamedTuple):
     """A range of versions (`DriverRange`), the defect, a remedy, and the report."""
 
@@ -89,7 +89,7 @@ class Finding:
     remedy: str = ""
 
     def text(self) -> str:
-        """Returns a line, and the remedy below."""
+        """Returns the finding on a line, with the remedy below."""
         head = f"{self.state.value:<5}{self.part}: "
         wrap = functools.partial(textwrap.wrap, width=_WIDTH, break_long_words=False, break_on_hyphens=False)
         lines = wrap(self.found, initial_indent=head, subsequent_indent=" " * 5) or [head]
@@ -143,7 +143,7 @@ def _environment(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _driver(manifest: Path) -> tuple[Finding, list[DeviceProfile]]:
-    """Checks one driver alone; returns its devices, or the reason why it has none."""
+    """Checks a single driver; returns its devices, or the reason why it has none."""
     part = f"driver {manifest.name}"
     try:
         library = json.loads(manifest.read_text(encoding="utf-8"))["ICD"]["library_path"]
@@ -167,7 +167,7 @@ def _driver(manifest: Path) -> tuple[Finding, list[DeviceProfile]]:
 
 
 def _of_devices(part: str, profiles: list[DeviceProfile]) -> Finding:
-    """Returns the finding for a driver that has devices: refused, reported to be broken, or good."""
+    """Returns the finding for a driver that has devices: rejected, reported to be broken, or good."""
     names = "; ".join(
         f"{profile.name}, {driver_text(profile)}, Vulkan {'.'.join(map(str, profile.api_version))}"
         for profile in profiles
@@ -218,7 +218,7 @@ def _render_nodes(folder: Path) -> Iterator[Finding]:
 
 
 def _run(device: str | None) -> Iterator[Finding]:
-    """Yields which device is taken, and whether a kernel runs on it."""
+    """Yields the selected device, and whether a kernel runs on it."""
     options = [] if device is None else ["--device", device]
     values = [f"{key}=4xf32={text}" for key, text in enumerate(("1,2,3,4", "2,3,4,5"))]
     bindings = [word for value in (*values, "2=4xf32") for word in ("--binding", value)]

@@ -76,7 +76,7 @@ def codegen(
 
 
 def _check_cmake(path: Path) -> None:
-    """Refuses to write over a file that the user did not name, unless pumice wrote it."""
+    """Refuses to overwrite a file that the user did not name, unless pumice wrote it."""
     from ...codegen.c.writer import CMAKE_MARK
     from ..errors import usage_error
 
@@ -85,13 +85,13 @@ def _check_cmake(path: Path) -> None:
 
 
 def _definition(module: str, functions: tuple[str, ...]) -> ModuleDef:
-    """Returns the module, with these of its exports, or all."""
+    """Returns the module with these exports, or with all."""
     from ...codegen.program.reader import with_exports
     from ...vm.bytecode.reader import read_module
     from ..errors import usage
     from ..programs import open_archive
 
-    # Open until the process ends: the definition holds views of it.
+    # Open until the process ends, as the definition has views of it.
     definition = read_module(open_archive(module))
     if not functions:
         return definition

@@ -55,7 +55,9 @@ def devices(as_json: bool) -> None:
 
 
 def _uris(profiles: tuple[DeviceProfile, ...]) -> list[str]:
-    """Returns a URI for each device: its UUID; its index where it has none or another driver's device shares it."""
+    """Returns a URI for each device: its UUID, or its index if the UUID is missing or shared with another driver's
+    device.
+    """
     seen: set[str] = {""}
     uris = []
     for index, profile in enumerate(profiles):
@@ -95,7 +97,7 @@ def _fault_names(profile: DeviceProfile) -> list[str] | None:
 
 
 def _repairs(profile: DeviceProfile) -> str:
-    """Returns the faults of the driver that shaders are repaired for, as its self-test found them."""
+    """Returns the driver faults that shaders are repaired for, as found by the self-test."""
     from ...base.switches import switch
     from ...hal_vulkan.pipelines.self_test import known_verdict
 

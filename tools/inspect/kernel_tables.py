@@ -97,7 +97,7 @@ def _show_entry(entry: EntryPoint) -> None:
 
 
 def _binding_row(binding: Binding, block: BufferBlock) -> tuple[str, ...]:
-    """Returns a binding as one of the variables on it declares it."""
+    """Returns a binding's row, as declared by one of its variables."""
     access = {(True, True): "read, write", (True, False): "read", (False, True): "write"}
     element, array = block.element, only_array(block.members) or tail(block.members)
     stride = "-"
@@ -147,7 +147,7 @@ def _member_rows(members: tuple[BlockMember, ...], start: int, prefix: str) -> l
 
 
 def _member_type(member: BlockMember) -> str:
-    """Returns the type of a member, or of an element of it; a pointer as C writes it."""
+    """Returns the type of a member, or of its elements; pointers in C notation."""
     if member.pointee:
         return f"{member.pointee}*"
     return _typed(member.scalar, member.components, member.columns) if member.scalar else "struct"
@@ -160,7 +160,7 @@ def _typed(scalar: ScalarType, components: int, columns: int) -> str:
 
 
 def _scalar(scalar: ScalarType) -> str:
-    """Returns the name in the text form of values, where it has one."""
+    """Returns the name in the text form of values, if it has one."""
     if scalar.kind == "bool":
         return "bool"
     if scalar.dtype is None:

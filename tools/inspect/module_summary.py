@@ -1,7 +1,7 @@
 """The contents of a module file as JSON values, for ``pumice dump --json`` and its tables.
 
-Needs no device and no Vulkan loader. Modules that are damaged, or of an unknown bytecode version, are summarised as
-far as they can be read; ``problem`` says what is wrong with them.
+Needs no device and no Vulkan loader. Modules that are damaged, or of an unknown bytecode version, are summarised as far
+as they can be read; ``problem`` describes the fault.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Summary: TypeAlias = dict[str, Any]
 """JSON values; docs/cli.md lists the keys."""
 
 ABI_KEYS: Final = ("convention", "type", "converted")
-"""The keys of an export's calling convention in pumice's compiler: its name, and the type before and after."""
+"""The keys of an export's calling convention in pumice's compiler: its name, and the types before and after."""
 
 ABI: Final = frozenset(f"pumice.abi.{key}" for key in ABI_KEYS)
-"""The attributes of exports that hold them."""
+"""The attributes of exports that hold the calling convention."""
 
 _MAX_TEXT: Final = 256
 _MAX_NESTED: Final = 4
@@ -155,7 +155,7 @@ def _rodata(ordinal: int, data: memoryview, depth: int) -> Summary:
         entry["kind"] = "module"
         try:
             archive = ModuleArchive.from_bytes(data, f"rodata[{ordinal}]")
-            # Each is within the one around it, so that the depth is limited by the file; the stack is not that deep.
+            # Each constant lies within the enclosing one, so the file limits the depth; the stack is not that deep.
             entry["module"] = (
                 summarize(read_module(archive), len(data), depth=depth + 1) if depth < _MAX_NESTED else None
             )

@@ -15,7 +15,7 @@ _MAX_TEXT: Final = 60
 
 
 def show_summary(summary: Summary) -> None:
-    """Prints all of a module's summary but its internal functions, of which only the number and size are said."""
+    """Prints all of a module's summary; of its internal functions only the number and size."""
     heading(f"module {summary['name']}")
     internal = [function for function in summary["functions"] if function["name"] is None]
     print_facts(
@@ -73,7 +73,7 @@ def show_summary(summary: Summary) -> None:
 
 
 def _section(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Prints a table and a blank line; nothing if there are no rows."""
+    """Prints a table and a blank line, if there are rows."""
     several = list(rows)
     if several:
         heading(title)

@@ -47,7 +47,7 @@ class OutputArgument:
 
 
 def parse_buffers(option: str, texts: Sequence[str]) -> list[BufferArgument]:
-    """Returns the arguments of a repeatable ``KEY=VALUE`` option, which may read one file in turn (``+path``)."""
+    """Returns the arguments of a repeatable ``KEY=VALUE`` option; values may read one file in sequence (``+path``)."""
     arguments: list[BufferArgument] = []
     with ValueFiles() as files:
         for text in texts:
@@ -108,7 +108,7 @@ def parse_counts(text: str, otherwise: str = "") -> tuple[int, ...]:
 def store_array(
     path: Path, array: Array | None, data: Callable[[], bytes], *, where: str, append: bool = False
 ) -> None:
-    """Writes an array to an ``.npy`` file, a picture to a ``.png`` file, or the data to another file; see `store`."""
+    """Writes an array to an ``.npy`` file, a picture to a ``.png`` file, or the data to other files; see `store`."""
     content = b""
     if is_picture(path) and path.suffix.lower() != ".png":
         raise usage_error(f"{where}: pictures are written as PNG: expected a name in .png, got {path.name}")

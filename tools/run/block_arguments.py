@@ -1,4 +1,4 @@
-"""Blocks among the options of ``pumice run``: JSON by member names, in the layout that the kernel declares.
+"""Blocks in the options of ``pumice run``: JSON by member names, in the layout that the kernel declares.
 
 Grammar, where the rest is JSON (RFC 8259) with ``NaN`` and ``Infinity`` for floats::
 
@@ -37,7 +37,7 @@ _MAX_DIFFERENCES: Final = 5
 
 
 def is_block_text(text: str) -> bool:
-    """Whether a value is one of a block."""
+    """Whether a value is that of a block."""
     return text.startswith(("{", "[")) or _is_json_file(text) or _ZEROS.fullmatch(text) is not None
 
 
@@ -72,7 +72,7 @@ def _unique(pairs: list[tuple[str, object]], where: str) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class BlockArgument(BufferArgument):
-    """A binding's block; shape and data are known once ``resolved``.
+    """A binding's block, whose shape and data are known once ``resolved``.
 
     Attributes:
         value: the parsed JSON; ``None`` for zeros.
@@ -85,7 +85,7 @@ class BlockArgument(BufferArgument):
     block: BufferBlock | None = None
 
     def resolved(self, binding: Binding, where: str) -> BufferArgument:
-        """Returns the argument in the binding's layout; a plain buffer where that is scalars of one type."""
+        """Returns the argument in the binding's layout; a plain buffer if the layout is scalars of one type."""
         if not any(block.members for block in binding.blocks):
             raise usage_error(f"{where}: the binding is a {binding.descriptor_type_name}, which takes no block")
         names = set(self.value) if isinstance(self.value, Mapping) else set()
@@ -126,7 +126,7 @@ class BlockArgument(BufferArgument):
         return _shortened(unpack_argument(self.block, result.tobytes()))
 
     def difference(self, label: str, result: Array, tolerances: Tolerances) -> str:
-        """Returns a text with the number of scalars that differ and the first few; ``""`` if none do."""
+        """Returns a text with the number of differing scalars and the first few; ``""`` if all are equal."""
         assert self.block is not None
         assert self.data is not None
         if result.nbytes != self.data.nbytes:
@@ -176,7 +176,7 @@ def _scalars(value: object, path: str) -> Iterator[tuple[str, np.generic]]:
 
 
 def _shortened(value: object) -> str:
-    """Returns JSON of values, cut with ``...`` after 1024 scalars."""
+    """Returns JSON of values, truncated with ``...`` after 1024 scalars."""
     left = [_MAX_SHOWN]
 
     def written(item: object) -> str:

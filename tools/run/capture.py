@@ -53,11 +53,11 @@ def write_script(
     """Writes a run as a script.
 
     Args:
-        slots: the kernel's arguments, with what was ``bound`` to each.
+        slots: the kernel's arguments, with the values ``bound`` to them.
         results: the values after the run.
         wanted: the values of ``--expect``, which take precedence over ``results``.
         glsl: the source with its target environment, or ``None`` for SPIR-V.
-        tolerances: the tolerances of floats that are expected.
+        tolerances: the tolerances of expected floats.
     """
     buffers = []
     for slot, (argument_of, value) in zip(slots, bound, strict=True):
@@ -112,7 +112,7 @@ def _inferred(
     results: Mapping[Slot, tuple[BufferArgument, Array]],
     over: PerElement | None,
 ) -> tuple[int, int, int]:
-    """Returns the workgroup counts that the call inferred: they follow from shapes, which host arrays share."""
+    """Returns the workgroup counts inferred by the call: they follow from shapes, which host arrays share."""
     arrays = [results[slot][1] if slot in results else buffer.data for slot, buffer in zip(slots, buffers, strict=True)]
     for index, buffer in enumerate(buffers):
         if buffer.extent is not None:

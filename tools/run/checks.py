@@ -1,4 +1,4 @@
-"""``pumice run-checks``: runs the check functions of compiled modules, as a test framework does."""
+"""``pumice run-checks``: runs the check functions of compiled modules like a test framework."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """``pumice run``: runs a kernel or a compiled program, depending on the content of the file.
 
-Each kind of file has options of its own; those of the other kind are wrong usage.
+Each kind of file has its own options; options of the other kind are wrong usage.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MODULES: Final = "Options for compiled programs"
 _BOTH: Final = "Options for both"
 _FOR_SCRIPTS: Final = ("devices", "validation", "sanitize", "timeout")
 
-# Flags that ``iree-run-module --help`` of release 3.13 lists and that do not exist here, and what to do instead.
+# Flags of ``iree-run-module --help`` of release 3.13 that do not exist here, with replacements.
 _IREE_FLAGS: Final = {
     "--list_drivers": "`pumice devices` lists what there is to run on",
     "--list_devices": "`pumice devices` lists them",
@@ -72,7 +72,7 @@ _IREE_PREFIXES: Final = {
 
 
 class _Option(click.Option):
-    """An option with the heading that it is listed under."""
+    """An option with the heading under which it is listed."""
 
     def __init__(self, *names: Any, heading: str, **attributes: Any) -> None:
         super().__init__(*names, **attributes)
@@ -80,7 +80,7 @@ class _Option(click.Option):
 
 
 class _RunCommand(click.Command):
-    """Lists options by kind of file, and advises on flags of iree-run-module that do not exist here."""
+    """Lists options by kind of file, and gives advice for flags of iree-run-module that do not exist here."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading in (_BOTH, _MODULES, _KERNELS):
@@ -323,7 +323,7 @@ def run(ctx: click.Context, /, files: tuple[str, ...], modules: tuple[str, ...],
 
 
 def _reject(ctx: click.Context, heading: str, purpose: str, reason: str) -> None:
-    """Refuses the options of the other kind of file."""
+    """Rejects the options of the other kind of file."""
     for parameter in given_options(ctx):
         if getattr(parameter, "heading", None) == heading:
             raise usage_error(f"{parameter.opts[0]} is for {purpose}; {reason}")

@@ -1,4 +1,4 @@
-"""``pumice demo``: pumice's uses, shown by commands on files that come with it."""
+"""``pumice demo``: shows pumice's uses by commands on files that come with it."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ Integers, booleans and opaque values must be equal. Floats may differ by as much
 
     |got - expected| <= atol + rtol * |expected|
 
-with ``atol`` by element type and ``rtol`` 1e-5. A NaN equals a NaN and an infinity the same infinity.
+with ``atol`` by element type and ``rtol`` 1e-5. NaN equals NaN, and an infinity equals the same infinity.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Tolerances:
 
 
 def differing(got: Array, expected: Array, element_type: ElementType, tolerances: Tolerances) -> npt.NDArray[np.bool_]:
-    """Returns a mask of the elements that differ from the expected ones."""
+    """Returns a mask of the elements that differ from the expected elements."""
     if tolerances.exact:
         size = got.dtype.itemsize
         a, b = (np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(-1, size) for array in (got, expected))
@@ -62,7 +62,7 @@ def differing(got: Array, expected: Array, element_type: ElementType, tolerances
 
 
 def difference(label: str, got: Array, got_type: ElementType, expected: BufferArgument, tolerances: Tolerances) -> str:
-    """Returns a text with the number of elements that differ and the first few; ``""`` if none do."""
+    """Returns a text with the number of differing elements and the first few; ``""`` if all are equal."""
     data = expected.data
     assert data is not None
     if got.shape != expected.shape or not comparable(got_type, expected.element_type):
@@ -91,7 +91,7 @@ def difference(label: str, got: Array, got_type: ElementType, expected: BufferAr
 
 
 def comparable(got: ElementType, expected: ElementType) -> bool:
-    """Whether the types are the same; a signless integer is comparable with signed and unsigned ones."""
+    """Whether the types are comparable: equal, or integers of which one is signless."""
     if got == expected:
         return True
     both = got.is_integer and expected.is_integer and got.bits == expected.bits
@@ -103,12 +103,12 @@ def _close(got: Array, expected: Array, atol: float, rtol: float) -> npt.NDArray
     with np.errstate(all="ignore"):
         a, b = got.astype(wide), expected.astype(wide)
         near = np.abs(a - b) <= atol + rtol * np.abs(b)
-        # An infinite expectation makes every bound infinite; only itself is near it.
+        # An infinite expectation makes every bound infinite, but only equals itself.
         near &= np.isfinite(b)
         result: npt.NDArray[np.bool_] = near | (a == b) | (np.isnan(a) & np.isnan(b))
     return result
 
 
 def _shown(value: object) -> str:
-    """Returns the value with all the digits that distinguish it; the text form of results has fewer."""
+    """Returns the value with all its distinguishing digits; the text form of results has fewer."""
     return value.tobytes().hex().upper() if isinstance(value, np.void) else str(value)

@@ -1,4 +1,4 @@
-"""Images and samplers among the options of ``pumice run``, and pictures as files of results."""
+"""Images and samplers in the options of ``pumice run``, and pictures as result files."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ SAMPLER_EXAMPLE: Final = "1=filter=nearest,address=repeat"
 
 @dataclass(frozen=True, slots=True)
 class ImageArgument(BufferArgument):
-    """A binding's image; shape, element type and data are those of its array once ``resolved``."""
+    """A binding's image; once ``resolved``, its shape, element type and data are those of its array."""
 
     spec: ImageSpec
     format: ImageFormat | None = None
 
     def resolved(self, binding: Binding, where: str, like: ImageFormat | None = None) -> BufferArgument:
-        """Returns the argument in the format that the kernel declares; without one, in that of ``like``."""
+        """Returns the argument in the format that the kernel declares, or else in that of ``like``."""
         image = binding.image
         if image is None:
             if self.spec.format is None and self.data is not None:
@@ -49,7 +49,7 @@ class ImageArgument(BufferArgument):
         with usage(where):
             image_format, grid, data = self.spec.resolved(like.name if like else declared, image.sampled.kind, text)
             if data is not None and data.dtype != image_format.dtype:
-                # Converted as the device stores it: expected values are compared with those that it can hold.
+                # Converted to the stored format, so that expected values are compared with representable values.
                 whole = checked_shape(data, ImageLayout("", grid), image_format, text)
                 data = from_texels(to_texels(whole, image_format, text), image_format)
         if declared and image_format.spirv_name != declared:
@@ -64,7 +64,7 @@ class ImageArgument(BufferArgument):
         return self.format
 
     def value(self, device: Device, binding: Binding, sampler: Sampler | None) -> DeviceImage | TexelArray:
-        """Returns the image, or the array as texels, that a call takes."""
+        """Returns the image, or the array as texels, for the call."""
         assert binding.image is not None
         data = np.zeros(self.shape, self.element_type.require_dtype()) if self.data is None else self.data
         with usage(f"--binding {self.key.text}"):
@@ -94,7 +94,7 @@ def result_bytes(argument: BufferArgument, result: Array) -> bytes:
 
 
 def result_picture(argument: BufferArgument, result: Array, where: str) -> Array:
-    """Returns a result as a picture; InvalidArgumentError where it is none."""
+    """Returns a result as a picture; raises InvalidArgumentError if it is none."""
     if isinstance(argument, ImageArgument):
         return texels_to_picture(to_texels(result, argument.resolved_format), argument.resolved_format, where)
     return array_to_picture(result, where)

@@ -37,7 +37,7 @@ _Keyed = TypeVar("_Keyed", BufferArgument, OutputArgument)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelRun:
-    """The command line of ``pumice run`` for a kernel, texts as written."""
+    """The command line of ``pumice run`` for a kernel, as unparsed texts."""
 
     file: Path
     kind: FileKind
@@ -127,7 +127,7 @@ def run_kernel(options: KernelRun) -> None:
 
         def call() -> object:
             returned = kernel(*values, groups=groups, push=push)
-            if images:  # of the device, so that the call does not wait
+            if images:  # on the device, so that the call does not wait
                 device.wait()
             return returned
 
@@ -149,7 +149,7 @@ def run_kernel(options: KernelRun) -> None:
                 _report_times(load_seconds, first_seconds, call, dispatch if runs else None)
             tolerances = Tolerances(options.atol, options.rtol)
             if options.to_amber is not None:
-                from .capture import write_script  # here: few runs need it
+                from .capture import write_script  # imported here: few runs need it
 
                 write_script(
                     options.to_amber,
@@ -214,7 +214,7 @@ def _differences(
 
 
 def _glsl_source(file: Path, sources: SourceOptions, device: Device) -> tuple[str, str] | None:
-    """Returns the text of a GLSL kernel that nothing else goes into, with its target environment."""
+    """Returns the text of a GLSL kernel without includes or macros, with its target environment."""
     language = sources.language or language_of(file)
     if language is not Language.GLSL or sources.defines or sources.include_dirs:
         return None
@@ -223,7 +223,7 @@ def _glsl_source(file: Path, sources: SourceOptions, device: Device) -> tuple[st
 
 
 def _by_slot(slots: Slots, arguments: Sequence[_Keyed], option: str) -> dict[Slot, list[_Keyed]]:
-    """Returns the arguments by the slot that they name, which must be a written one."""
+    """Returns the arguments by the slot that they refer to, which the kernel must write."""
     by_slot: dict[Slot, list[_Keyed]] = {}
     for argument in arguments:
         slot = slots.find(argument.key, option)
@@ -236,7 +236,7 @@ def _by_slot(slots: Slots, arguments: Sequence[_Keyed], option: str) -> dict[Slo
 def _report_times(
     load: float, first: float, call: Callable[[], object], dispatch: Callable[[], tuple[object, DispatchTiming]] | None
 ) -> None:
-    """Measures warm calls and dispatches, and says what each figure is."""
+    """Measures warm calls and dispatches, and explains each figure."""
     say_time("load", f"{seconds_text(load)} host: read or compile the source, make the shader module and the pipeline")
     say_time("first call", f"{seconds_text(first)} host: move arguments to the device, run, bring results back")
     warm = repeat(call)

@@ -45,7 +45,7 @@ _BOOLEANS: Final = {"0": False, "1": True, "false": False, "true": True}
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One argument of a kernel: a binding, or one descriptor of it where it is an array of them.
+    """One argument of a kernel: a binding, or one descriptor of a binding with an array of descriptors.
 
     ``index`` is the argument's position in a call.
     """
@@ -87,7 +87,7 @@ class Slots:
         raise usage_error(f"{option} {key.text}: no such binding; {self._declared()}")
 
     def in_call(self, values: Sequence[KernelArgument]) -> list[KernelArgument]:
-        """Returns the values of the slots as a call takes them: those of a run-time sized array as one list."""
+        """Returns the values of the slots in the form of a call: those of a run-time sized array as one list."""
         arguments: list[KernelArgument] = []
         for binding in self._bindings:
             mine = [values[s.index] for s in self.slots if s.binding is binding]
@@ -112,10 +112,10 @@ def _number(binding: Binding) -> str:
 def bind(
     slots: Slots, arguments: Sequence[BufferArgument], samplers: Sequence[SamplerArgument], device: Device
 ) -> list[tuple[BufferArgument | None, KernelArgument]]:
-    """Returns the argument given for each slot, in order, and the value that a call takes for it.
+    """Returns the argument for each slot, in order, and its value in a call.
 
-    Without data that is an output if the binding is only written, otherwise zeros. A sampler that is not
-    given is the default one, and other elements of arrays that are not given are ``None``.
+    Without data it is an output if the binding is only written, otherwise zeros. A missing sampler is the default
+    sampler, and other missing elements of arrays are ``None``.
     """
     by_slot: dict[int, BufferArgument] = {}
     for argument in arguments:
@@ -197,7 +197,7 @@ def _to_kernel(argument: BufferArgument, slot: Slot) -> Array | ArraySpec:
 
 
 def from_kernel(result: Array, argument: BufferArgument) -> Array:
-    """Returns a binding's result in the shape and element type that it was given with."""
+    """Returns a binding's result in the shape and element type of its argument."""
     element_type = argument.element_type
     if isinstance(argument, BlockArgument):
         return result
@@ -207,12 +207,12 @@ def from_kernel(result: Array, argument: BufferArgument) -> Array:
 
 
 def _as_bytes(element_type: ElementType) -> bool:
-    """Whether a kernel is given the bytes of a buffer: 4-bit types, which NumPy does not pack, and opaque ones."""
+    """Whether a kernel gets the bytes of a buffer: for 4-bit types, which NumPy does not pack, and opaque types."""
     return element_type.is_sub_byte or element_type.is_opaque
 
 
 def _kernel_dtype(element_type: ElementType, binding: Binding) -> np.dtype[np.generic]:
-    """Returns the dtype that a kernel is given: a signless integer has the sign that the shader declares."""
+    """Returns the dtype that a kernel gets: signless integers take the declared signedness."""
     dtype = element_type.require_dtype()
     declared = binding.element.dtype if binding.element is not None else None
     if (
@@ -223,7 +223,7 @@ def _kernel_dtype(element_type: ElementType, binding: Binding) -> np.dtype[np.ge
     ):
         return dtype
     unsigned = np.dtype(f"u{dtype.itemsize}")
-    # Bytes are taken for elements of any type.
+    # Bytes are accepted as elements of any type.
     return unsigned if declared == unsigned or unsigned == np.uint8 else dtype
 
 
@@ -289,9 +289,9 @@ def _type_of(key: str) -> ElementType | None:
 
 
 def _as_member(array: Array, element_type: ElementType, scalar: ScalarType, where: str) -> np.ndarray:
-    """Returns the array in the member's own type, if that represents the given value."""
+    """Returns the array in the member's own type, if it represents the value."""
     dtype = scalar.dtype
-    # A bool of GLSL is a uint in a block.
+    # In a block, a GLSL bool is a uint.
     if element_type.is_boolean and (scalar.kind == "bool" or dtype == np.uint32):
         return array.astype(np.uint32)
     if dtype is not None and scalar.kind == "float" and element_type.dtype == dtype:
@@ -306,7 +306,7 @@ def _as_member(array: Array, element_type: ElementType, scalar: ScalarType, wher
 def _parse_member(value: str, member: BlockMember, where: str, name: str = "") -> object:
     """Returns the value of a member: ``4``, ``1,2,3,4``, or with a type (``i32=4``); the shader declares the type.
 
-    ``where`` begins messages; ``name`` is the member's, if that does not have it.
+    ``where`` begins messages; ``name`` is the member's name for messages, if it has none of its own.
     """
     path = f"{where}: {name}" if name else where
     text = value.strip()
@@ -379,7 +379,7 @@ def specialization_values(
 def specialised_entry(
     code: bytes, reflection: ShaderModuleReflection, values: Mapping[int, SpecializationValue], name: str
 ) -> EntryPoint:
-    """Returns an entry point with its constants set by id, and with the resulting sizes and lengths."""
+    """Returns an entry point with constants set by id, and with the resulting sizes and lengths."""
     with usage("--spec"):
         packed = pack_constants(reflection.specialization_constants, values)
     return reflect(specialize(code, dict(packed))).entry_point(name)

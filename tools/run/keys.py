@@ -34,7 +34,7 @@ class BindingKey:
 
 @dataclass(frozen=True, slots=True)
 class BufferArgument:
-    """A binding's shape and element type, and its data where the text has any."""
+    """A binding's shape and element type, and its data if the text has any."""
 
     key: BindingKey
     shape: tuple[int, ...]
@@ -43,7 +43,7 @@ class BufferArgument:
 
 
 def split_key(option: str, text: str, example: str) -> tuple[BindingKey, str]:
-    """Returns the key and what follows it in ``KEY=…``; ``example`` is for messages."""
+    """Returns the key and the rest of ``KEY=…``; ``example`` is for messages."""
     name, equals, value = text.partition("=")
     match = _KEY.fullmatch(name.strip())
     if match is None or not equals:

@@ -1,6 +1,6 @@
 """Runs a function of a compiled program with the arguments of a command line, as iree-run-module does.
 
-The modules, the function and the text of the arguments are checked first, because that needs no device.
+The modules, the function and the texts of the arguments are checked first, as this needs no device.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def run_module(options: ModuleRun) -> None:
             session = Session(list(options.devices) or None, options=session_options, instance=instance)
         stack.enter_context(session)
         if any("hal" in imported_modules(module) for module in modules):
-            # Without the option an error is about PUMICE_DEVICE, and says so itself.
+            # Without the option, an error is about PUMICE_DEVICE, and says so.
             with usage():
                 session.default_device()
         for module in modules:
@@ -165,8 +165,8 @@ def _validation(asked: bool | None) -> bool:
 
 
 def choose_function(module: BytecodeModule, wanted: str | None) -> tuple[str, Signature]:
-    """Returns the function that ``--function`` names: its name within the module, and its signature."""
-    # Initializers and functions for the compiler's own use have other conventions than functions that users call.
+    """Returns the function of ``--function``: its name within the module, and its signature."""
+    # Initializers and internal functions of the compiler have other conventions than functions that users call.
     names = [name for name in module.exports if not name.startswith("__") and "$" not in name]
     if not wanted:
         if len(names) == 1:
@@ -234,7 +234,7 @@ def _bind(function: str, argument: Argument, input_value: Given, session: Sessio
 def _view(array: Array, element_type: ElementType, device: Device) -> BufferView:
     if not element_type.is_sub_byte:
         return device.asarray(array).buffer_view(element_type)
-    # Arrays have a byte for each of these elements, programs want them packed.
+    # Arrays have a byte for each of these elements; programs need them packed.
     packed = device.asarray(np.frombuffer(element_type.pack(array), np.uint8))
     return BufferView(packed.buffer_view(ElementType.UINT_8).buffer, array.shape, element_type)
 
@@ -245,7 +245,7 @@ def _view(array: Array, element_type: ElementType, device: Device) -> BufferView
 def _put_results(
     outputs: Outputs, options: ModuleRun, results: Sequence[HostResult], targets: Sequence[Target], *, silent: bool
 ) -> None:
-    """Prints and stores the results; without targets they are printed, unless ``silent``."""
+    """Prints and stores the results; without targets it prints them, unless ``silent``."""
     max_elements = options.max_elements if options.max_elements >= 0 else None
     if targets:
         for index, (result, target) in enumerate(zip(results, targets, strict=True)):
@@ -266,14 +266,14 @@ def _put_results(
 def _report_times(load: float, first: float, call: Callable[[], object]) -> None:
     say_time("load", f"{seconds_text(load)} host: open the device, load and link the modules, run their initializers")
     say_time("first call", f"{seconds_text(first)} host: run, bring results back")
-    import statistics  # here: it takes ten milliseconds
+    import statistics  # imported here: it takes ten milliseconds
 
     warm = repeat(call)
     say_time("warm call", f"{seconds_text(statistics.median(warm))} host: the same again; median of {len(warm)}")
 
 
 def _report_profile(options: ModuleRun, profile: Profile, *, repeated: bool) -> None:
-    """Prints the table and writes the files asked for; of the ``repeated`` calls if there are any."""
+    """Prints the table and writes the requested files; of the ``repeated`` calls if there are any."""
     if options.profile:
         note("\ncalls after the first" if repeated else "the first call, with objects made and code compiled then")
         note(profile.table())

@@ -1,6 +1,6 @@
 """The options of ``pumice run`` for compiled programs, matched with the signature of the function.
 
-Grammar, which is that of iree-run-module (``runtime/src/iree/tooling/function_io.c``, 3.13)::
+Grammar, the same as iree-run-module's (``runtime/src/iree/tooling/function_io.c``, 3.13)::
 
     --input, --expected_output  VALUE      2.5   4xf32=1,2,3,4   @x.npy   +x.npy   *x.npy
                                            4xf32=@x.bin   &4xf32   (null)
@@ -43,9 +43,9 @@ _BOOLEANS: Final = {"true": "1", "false": "0"}
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One value of the command line; ``None`` for ``(null)`` and ``(ignored)``.
+    """A value of the command line; ``None`` for ``(null)`` and ``(ignored)``.
 
-    ``storage`` says that an array is a buffer for an output (``&4xf32``) rather than a buffer view.
+    ``storage``: whether an array is a buffer for an output (``&4xf32``) instead of a buffer view.
     """
 
     where: str
@@ -64,7 +64,9 @@ class Target:
 
 
 def scalar_type(slot: Result) -> ElementType:
-    """Returns the element type of a scalar: the declared one for narrow floats, which the VM lacks, else the VM's."""
+    """Returns the element type of a scalar: the declared type for narrow floats, which the VM lacks, else the VM's
+    type.
+    """
     declared = slot.declared.element_type if slot.declared is not None else None
     if slot.letter == "i" and declared is not None and declared.startswith(("f", "bf")):
         with contextlib.suppress(InvalidArgumentError):
@@ -101,7 +103,7 @@ def parse_expectations(texts: Sequence[str], signature: Signature) -> list[Given
 
 
 def parse_targets(texts: Sequence[str], signature: Signature) -> list[Target]:
-    """Parses where results go; an empty list without ``--output``."""
+    """Parses the targets of results; an empty list without ``--output``."""
     targets = []
     for text in texts:
         if text in ("", "-"):
@@ -123,7 +125,7 @@ def parse_targets(texts: Sequence[str], signature: Signature) -> list[Target]:
 
 
 def load_parameters(texts: Sequence[str]) -> dict[str, ParameterIndex]:
-    """Returns the parameter files by scope; several of one scope are one index."""
+    """Returns the parameter files by scope; several files of one scope form one index."""
     paths: dict[str, list[str]] = {}
     for text in texts:
         scope, equals, path = text.partition("=")
@@ -143,7 +145,7 @@ def load_parameters(texts: Sequence[str]) -> dict[str, ParameterIndex]:
 
 
 def _parse(option: str, texts: Sequence[str], slots: Sequence[Result]) -> list[Given]:
-    """Returns the values of a repeatable option, which may read one file in turn."""
+    """Returns the values of a repeatable option, which may read one file in sequence."""
     values: list[Given] = []
     with ValueFiles() as files:
         for number, text in enumerate(texts):
@@ -184,7 +186,7 @@ def _scalar(body: str, slot: Result) -> int | float:
     element_type = scalar_type(slot)
     head, equals, value = body.partition("=")
     if equals:
-        # As results are printed: i32=5.
+        # The printed form of results: i32=5.
         spec = parse_buffer_spec(head)
         if (
             spec.shape
@@ -210,7 +212,7 @@ def _tensor(where: str, body: str, slot: Result, files: ValueFiles) -> Given:
 
 
 def _is_spec(text: str) -> bool:
-    """Whether a text without data is meant as a shape and type (``4xf32``), and not as elements alone (``0x10``)."""
+    """Whether a text without data is a shape and type (``4xf32``), as opposed to only elements (``0x10``)."""
     if _SHAPED.match(text) or not _ELEMENTS.match(text):
         return True
     try:

@@ -1,9 +1,9 @@
-"""Results of a compiled program: read to the host, printed, stored and compared as iree-run-module does.
+"""Results of a compiled program: reads them to the host, prints, stores and compares them like iree-run-module.
 
-Text and messages are those of IREE's tools (``function_io.c``, ``comparison.cc`` and ``buffer_view_matchers.c`` in
-``runtime/src/iree/tooling``, 3.13), with these differences: those tools find scalars unequal to every expectation, and
-print scalar floats narrower than 32 bits as the integer of their bits; expected real scalars take the tolerances of
-tensors here.
+Texts and messages are those of IREE's tools (``function_io.c``, ``comparison.cc`` and ``buffer_view_matchers.c`` in
+``runtime/src/iree/tooling``, 3.13), with these differences: those tools consider scalars unequal to every expectation,
+and print scalar floats narrower than 32 bits as the integer of their bits. Here expected real scalars have the
+tolerances of tensors.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SHOWN: Final = 1024  # elements in messages, whatever --output_max_element_coun
 class HostResult:
     """A result on the host.
 
-    The element type is that of a number or of a view's elements; ``array`` is ``None`` where NumPy has no such type.
+    The element type is that of a number or of a view's elements; ``array`` is ``None`` if NumPy has no such type.
     """
 
     name: str
@@ -77,7 +77,7 @@ def _number(value: object, element_type: ElementType) -> HostResult:
 
 
 def _reference(value: object, session: Session, depth: int = 0) -> HostResult:
-    if depth > _MAX_NESTED:  # a list may even hold itself
+    if depth > _MAX_NESTED:  # a list may even contain itself
         raise UnimplementedError(f"expected lists nested at most {_MAX_NESTED} deep among the results, got deeper ones")
     name = ref_type_name(value)
     if isinstance(value, BufferView):
@@ -147,7 +147,7 @@ def _view_text(result: HostResult, max_elements: int | None) -> str:
 
 
 def store_result(result: HostResult, path: Path, *, append: bool, where: str) -> None:
-    """Writes a result to a file: a NumPy array where the path ends in ``.npy``, else its bytes."""
+    """Writes a result to a file: a NumPy array if the path ends in ``.npy``, else its bytes."""
     array = result.array
     if result.name == "null":
         array = np.zeros(0, np.int8)
@@ -157,7 +157,7 @@ def store_result(result: HostResult, path: Path, *, append: bool, where: str) ->
         raise UnimplementedError(
             f"{where}: NumPy has no type for {result.kind}; store its bytes in another kind of file"
         )
-    from .arguments import store_array  # here: most results are printed
+    from .arguments import store_array  # imported here: most results are printed
 
     store_array(path, array, lambda: result.data, append=append, where=where)
 
@@ -166,7 +166,7 @@ def store_result(result: HostResult, path: Path, *, append: bool, where: str) ->
 
 
 def compare(results: Sequence[HostResult], expected: Sequence[Given], tolerances: Tolerances) -> list[str]:
-    """Returns the differences: a text of one or more lines for each result that is not as expected."""
+    """Returns the differences: one or more lines for each result that differs from its expectation."""
     texts = []
     for index, (result, expectation) in enumerate(zip(results, expected, strict=True)):
         if expectation.value is None:

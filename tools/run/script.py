@@ -1,4 +1,4 @@
-"""Runs Amber scripts: a line of results for each, and figures at the end."""
+"""Runs Amber scripts, with a line of results for each script, and figures at the end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..streams import note, put
 
 _EXIT_STATUS: Final = {Outcome.FAILED: 1, Outcome.ERROR: 2, Outcome.UNSUPPORTED: 3}
 ALL_SKIPPED: Final = 77
-"""The exit status by which Automake and Meson tell a skipped test."""
+"""The exit status that Automake and Meson recognise as a skipped test."""
 
 
 def run_scripts(

@@ -1,4 +1,4 @@
-"""Packages of Debian, installed or as files: their versions, their files, and whether these were changed."""
+"""Debian packages, installed or as files: their versions, their files, and checks for changed files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DOCUMENTATION: Final = Path("/usr/share/doc")
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A package, and the source package that it was built from; ``root`` is the folder that it is unpacked in."""
+    """A package and its source package; ``root`` is the folder that it is unpacked in."""
 
     name: str
     version: str
@@ -31,13 +31,13 @@ class Package:
 
     @property
     def copyright(self) -> Path:
-        """The file that every package of Debian has its licences in (Debian Policy, section 12.5)."""
+        """The file with the licences of a Debian package (Debian Policy, section 12.5)."""
         return self.root / _DOCUMENTATION.relative_to("/") / self.name / "copyright"
 
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """Packages as files, unpacked into one folder; they replace the installed packages of their names.
+    """Packages as files, unpacked into one folder; they replace the installed packages of the same names.
 
     Attributes:
         owners: the package of each file.
@@ -95,7 +95,7 @@ def owners(paths: Iterable[Path], unpacked: Unpacked = _NONE) -> dict[Path, Pack
 
     Raises:
         UnavailableError: there is no dpkg.
-        NotFoundError: a file is of no package.
+        NotFoundError: a file belongs to no package.
     """
     paths = list(paths)
     known = {path: unpacked.owners[path] for path in paths if path in unpacked.owners}
@@ -125,7 +125,7 @@ def _installed_owners(paths: Iterable[Path]) -> dict[Path, Package]:
 
 
 def require_unchanged(owned: dict[Path, Package]) -> None:
-    """Checks files against the sums that came with their packages, if these are installed.
+    """Checks files against their packages' checksums, if the packages are installed.
 
     Raises:
         UnavailableError: there is no dpkg.
@@ -133,7 +133,8 @@ def require_unchanged(owned: dict[Path, Package]) -> None:
     """
     owned = {path: package for path, package in owned.items() if package.root == Path("/")}
     names = sorted({f"{package.name}:{package.architecture}" for package in owned.values()})
-    # A line a file: nine characters of which the third is 5 for a wrong sum, perhaps a letter, and the path.
+    # One line per file: nine characters, of which the third is 5 for a wrong checksum, an optional letter, and the
+    # path.
     lines = _run("dpkg", "--verify", *names).stdout.splitlines()
     changed = {Path(line[line.index("/") :]).resolve() for line in lines if line[2:3] == "5"}
     for path, package in owned.items():
@@ -159,7 +160,7 @@ def _package(fields: Sequence[str], root: Path = Path("/")) -> Package:
 
 
 def _spellings(path: Path) -> tuple[Path, ...]:
-    """Returns the names that a package may have a file under: where /lib is a link to /usr/lib, there are two."""
+    """Returns the paths under which a package may list a file: two where /lib is a link to /usr/lib."""
     real = path.resolve()
     return (path, real, Path(*real.parts[:1], *real.parts[2:])) if real.is_relative_to("/usr") else (path, real)
 

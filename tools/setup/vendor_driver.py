@@ -1,4 +1,4 @@
-"""``pumice vendor-driver``: a wheel with lavapipe, the Vulkan loader and all that both need, from installed packages.
+"""``pumice vendor-driver``: a wheel with lavapipe, the Vulkan loader and their dependencies, from installed packages.
 
 The wheel holds ``pumice_lavapipe/``: ``lib/`` with the driver, ``lib/windows/`` with the driver for windows, a manifest
 of each, ``packages.json`` with the versions of packages and the digests of their files, and ``SOURCES.md``; the
@@ -36,13 +36,13 @@ from .relocation import closure, dependents, glibc_needed, relocate
 
 _NAME: Final = "pumice_lavapipe"
 _LOADER: Final = "libvulkan.so.1"
-# Programs give drivers the connections of these. libX11-xcb only reads a Display, whose layout is set.
+# Programs pass connections of these libraries to drivers. libX11-xcb only reads a Display, whose layout is fixed.
 _WINDOW_SYSTEMS: Final = ("libxcb.so.1", "libwayland-client.so.0")
-# Without a GPU, where no package has a software driver.
+# On systems without a GPU and without a packaged software driver.
 _SOFTWARE_DRIVERS: Final = {
     "win32": " Without a GPU, get a build of Mesa for Windows, and set VK_ADD_DRIVER_FILES to its lvp_icd.x86_64.json."
 }
-# pumice adds the driver with this variable; loaders know it since 1.3.207.
+# pumice adds the driver with this variable, which loaders support since 1.3.207.
 _ADD_DRIVERS: Final = "VK_ADD_DRIVER_FILES"
 _DATE: Final = "SOURCE_DATE_EPOCH"
 _COMMON_LICENCE: Final = re.compile(r"/usr/share/common-licenses/([A-Za-z]+(?:-\d+(?:\.\d+)*)?)")
@@ -107,13 +107,13 @@ def build_wheel(folder: Path, *, manifest: str = "lvp_icd*.json", packages: Path
     """Builds the wheel, and returns its path.
 
     Args:
-        folder: the folder for the wheel; it is made if it does not exist.
-        manifest: the name of the driver's manifest in Mesa's package, a pattern.
-        packages: a folder of packages (``.deb``) that replace the installed ones of their names.
+        folder: the folder for the wheel; it is created if missing.
+        manifest: a pattern for the name of the driver's manifest in Mesa's package.
+        packages: a folder of packages (``.deb``) that replace installed packages of the same names.
 
     Raises:
         UnavailableError: the system is not Linux, there is no dpkg, or a package or a tool is not installed.
-        NotFoundError: a library or a licence is missing, or a file is of no package.
+        NotFoundError: a library or a licence is missing, or a file belongs to no package.
         FailedPreconditionError: a file was changed, or the loader is too old.
         InvalidArgumentError: ``SOURCE_DATE_EPOCH`` is not a number, or a file in ``packages`` is no package.
     """
@@ -220,7 +220,7 @@ def _one(files: Sequence[Path], pattern: str) -> Path:
 
 
 def _version(package: Package) -> str:
-    """Returns a version of Debian as one of Python (PEP 440), its revision as the local part."""
+    """Returns a Debian version as a Python version (PEP 440), with the revision as the local part."""
     match = re.match(r"(?:\d+:)?(\d+(?:\.\d+)*)(.*)", package.version)
     if match is None:
         raise InvalidArgumentError(
@@ -235,7 +235,7 @@ def _manifest(parts: _Parts, library: str) -> str:
 
 
 def _records(parts: _Parts, copies: Sequence[Mapping[str, Path]], root: Path) -> list[dict[str, Any]]:
-    """Returns the packages with those of their files that are in the wheel, and the digests that these had before."""
+    """Returns the packages with their files in the wheel, and the original digests of these."""
     return [
         {
             **{name: value for name, value in asdict(package).items() if name != "root"},
@@ -254,7 +254,7 @@ def _records(parts: _Parts, copies: Sequence[Mapping[str, Path]], root: Path) ->
 
 
 def _licences(packages: Sequence[Package]) -> dict[str, bytes]:
-    """Returns the licence files of packages, and the texts that they refer to."""
+    """Returns the licence files of packages, and the texts that these refer to."""
     texts = {}
     for package in packages:
         if not package.copyright.is_file():
@@ -269,7 +269,7 @@ def _licences(packages: Sequence[Package]) -> dict[str, bytes]:
 
 
 def _sources(packages: Sequence[Package], date: int) -> str:
-    """Returns the text on sources and changes that the GPL and the LGPL require."""
+    """Returns the text about sources and changes that the GPL and the LGPL require."""
     release = platform.freedesktop_os_release()
     archive = _ARCHIVES.get(release.get("ID", ""))
     lines = []
@@ -312,7 +312,7 @@ def _given_date() -> int | None:
 
 @contextlib.contextmanager
 def _dated(date: int) -> Iterator[None]:
-    """Gives all files of a WheelFile one date."""
+    """Gives all files of a WheelFile the same date."""
     before = os.environ.get(_DATE)
     os.environ[_DATE] = str(date)
     try:

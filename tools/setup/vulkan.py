@@ -2,15 +2,15 @@
 
 It looks for a Vulkan library that loads, at least one device with Vulkan 1.2 (with a GPU's own driver Mesa is not
 installed), glslang and SPIRV-Tools on ``PATH``, and with ``--validation`` the Khronos validation layer.
-``--test-tools`` adds what only tests need: a C compiler, Vulkan's headers, CMake and Valgrind for C programs, Xvfb for
-windows. Missing packages are installed with ``apt-get`` where that exists and may be run (as root, or with ``sudo``
-without password); elsewhere their names are printed. Nothing else is changed.
+``--test-tools`` adds tools that only tests need: a C compiler, Vulkan's headers, CMake and Valgrind for C programs,
+Xvfb for windows. Missing packages are installed with ``apt-get`` where that exists and may be run (as root, or with
+``sudo`` without password); elsewhere their names are printed. Nothing else is changed.
 
 The exit status is 0 when everything is there, and 1 when something is missing. Tools of tests that cannot be installed
 are only named: the tests that need them skip.
 
-Calling sequence: ``look()`` → ``missing()`` → ``install()`` → ``look()`` again. Looking loads drivers, which may
-crash, so it happens in a child process, which also finds libraries that were just installed.
+Calling sequence: ``look()`` → ``missing()`` → ``install()`` → ``look()`` again. Looking loads drivers, which may crash,
+so it happens in a child process, which also finds newly installed libraries.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def look() -> Findings:
 
 
 def missing_tools() -> tuple[Component, ...]:
-    """Returns the shader tools that are not installed, searched for as the shader build does."""
+    """Returns the missing shader tools, searched for like the shader build does."""
 
     wanted: list[Component] = []
     try:
@@ -93,7 +93,7 @@ def missing_tools() -> tuple[Component, ...]:
 
 
 def missing_test_tools() -> tuple[Component, ...]:
-    """Returns the tools missing here that only tests need."""
+    """Returns the missing tools that only tests need."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     wanted: list[Component] = []
     if compiler is None:
@@ -140,7 +140,7 @@ def install(components: Sequence[Component], apt_get: Sequence[str]) -> None:
     """Installs the Debian packages of the components; an UnavailableError ends with the words of apt-get."""
     wanted = [package for component in components for package in packages(component, "debian")]
     print(f"setup: installing {' '.join(wanted)}", flush=True)
-    # An unreachable source is not an error: the packages may come from another one.
+    # An unreachable source is not an error, as the packages may come from another source.
     for arguments in (["update"], ["install", "-y", "--no-install-recommends", *wanted]):
         done = subprocess.run(
             [*apt_get, *arguments],
@@ -158,7 +158,7 @@ def install(components: Sequence[Component], apt_get: Sequence[str]) -> None:
 
 
 def ensure(*, validation: bool = False, may_install: bool = True) -> Findings:
-    """Checks the machine and installs what is missing if it may; UnavailableError says what to install."""
+    """Checks the machine and installs missing parts if permitted; UnavailableError says what to install."""
     rounds = 0
     while True:
         findings = look()
@@ -175,7 +175,7 @@ def ensure(*, validation: bool = False, may_install: bool = True) -> Findings:
 
 
 def ensure_test_tools(*, may_install: bool = True) -> tuple[Component, ...]:
-    """Installs the missing tools of tests if it may; returns those that are still missing."""
+    """Installs the missing tools of tests if permitted; returns those still missing."""
     wanted = missing_test_tools()
     apt_get = installer() if wanted and may_install else None
     if apt_get is None:
@@ -235,8 +235,7 @@ def _report(findings: Findings, wanted: Sequence[Component]) -> str:
 
 
 def manifests(kind: str) -> list[Path]:
-    """Returns the manifests of drivers (``"icd.d"``) or layers (``"explicit_layer.d"``) where the loader looks for
-    them.
+    """Returns the manifests of drivers (``"icd.d"``) or layers (``"explicit_layer.d"``) in the loader's search path.
 
     Source: LoaderDriverInterface.md, "Driver Discovery", and LoaderLayerInterface.md, "Layer Discovery", of the
     Khronos Vulkan-Loader. The registry, which Windows uses instead, is not read.

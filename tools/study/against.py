@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from ...study.definition.study import Study
     from .gate import Gate
 
-# This many times the fewest samples of a quantile are allowed before a point counts as too noisy.
+# A point counts as too noisy after this many times the fewest samples of a quantile.
 _TIMES: Final = 10
 
 
 def results_at(text: str, baselines: Path) -> Path | None:
-    """Finds the results that a text names, in a folder or as a baseline; None for none."""
+    """Finds the results with a name, in a folder or as a baseline; None if there are none."""
     from ...study.results.storage.database import results_path
 
     with contextlib.suppress(OSError, ValueError):  # a text that is not a path
@@ -32,7 +32,7 @@ def results_at(text: str, baselines: Path) -> Path | None:
 
 
 def is_program(text: str) -> bool:
-    """Whether a text is the name of a file that is not results."""
+    """Whether a text is the name of a file other than results."""
     from ...study.results.storage.database import RESULTS_FILE
 
     try:
@@ -49,7 +49,7 @@ def read_results(folder: Path) -> Study:
 
 
 def read_side(text: str, baselines: Path, read_study: Callable[[str], Study]) -> Study:
-    """Reads the study that a text names: a file, results in a folder, a baseline, or a study that comes with pumice."""
+    """Reads the study with a name: a file, results in a folder, a baseline, or a study that comes with pumice."""
     folder = None if is_program(text) else results_at(text, baselines)
     return read_study(text) if folder is None else read_results(folder)
 
@@ -63,13 +63,14 @@ def against(
     named: str = "study's file in place of its results",
 ) -> Study:
     """Sets up the new side to be measured in turns with the old one: on its devices and with its sampling settings.
-    Settings that it leaves at their defaults become as strict as the verdicts of the gate need.
+
+    Settings at their defaults become as strict as the gate's verdicts require.
 
     Args:
         new, old: the sides.
         gate: the gate of the verdicts.
-        alike, named: the option that makes the sides alike, and the other side's name if unequal work is meant: for the
-            message where results do other work than the new side.
+        alike, named: the option that makes the sides alike, and the other side's name if unequal work is intended, for
+            the message about results that do different work.
     """
     from ...study.definition.settings import Sampling
     from ...study.statistics.paired import fewest_paired_samples
@@ -87,19 +88,19 @@ def against(
     with usage():
         new = new.with_sampling(**wanted)
     if len(new.targets) == len(old.targets) == 1:
-        # Studies of one target each are compared whatever its name.
+        # Studies with a single target are compared whatever the target's name.
         old = replace(old, targets=(replace(old.targets[0], name=new.targets[0].name),), compare=None, reference=None)
     old = replace(old, sampling=new.sampling, devices=(), baseline=False, peaks=False, against=None)
     with usage():
         both = replace(new, against=old)
         if results := [side.kept.origin for side in (old, new) if side.kept is not None and side.kept.origin]:
-            # A command does not show with which settings results were measured.
+            # A command does not show the settings with which results were measured.
             _check_work(both, results[0], f"give {alike}; or, if unequal work is meant, name the other {named}")
     return both
 
 
 def _check_work(study: Study, results: str, ways: str) -> None:
-    """Refuses two sides of which a pair of points does unequal work."""
+    """Rejects two sides if a pair of points does unequal work."""
     from ...study.definition.expansion import expand
 
     points = expand(study, study.devices or ("vulkan",))
@@ -117,8 +118,8 @@ def _check_work(study: Study, results: str, ways: str) -> None:
 
 
 def _work(point: Point) -> Counter[str]:
-    """Describes the work of a sample: types of bindings or inputs as far as the settings have them, the bytes of a
-    copy, and the number of dispatches.
+    """Describes the work of a sample: types of bindings or inputs if the settings specify them, the bytes of a copy,
+    and the number of dispatches.
     """
     from ...study.definition.expansion import dispatches_of
     from ...study.definition.inputs import described_type

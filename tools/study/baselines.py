@@ -1,4 +1,4 @@
-"""Named baselines: whole results with the programs that they measured, ``DIR/NAME/results.sqlite``."""
+"""Named baselines: complete results with the measured programs, ``DIR/NAME/results.sqlite``."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def check_baselines(baselines: Path) -> None:
 def save_measured(
     results: Path, baselines: Path, name: str, status: int, judged: Judgement | None, *, kept: bool = True
 ) -> None:
-    """Saves results unless the exit status says that a point failed, or that the gate found one slower, whatever it
-    fails on. ``kept`` says that the user named their folder.
+    """Saves results unless the exit status reports a failed point, or the gate found a slower point, even if it does
+    not fail on that. ``kept`` says that the user named their folder.
     """
     from ...study.results.results import Results
     from ...study.results.storage.records import PointStatus
@@ -88,8 +88,10 @@ def save_measured(
 
 
 def save_baseline(results: Path, baselines: Path, name: str) -> Path:
-    """Copies the results in a folder to a baseline, whose folder is returned. One of that name is replaced when the
-    copy is on the disk. Errors as ``files.write_whole``, and FailedPreconditionError if a run is writing to it.
+    """Copies the results in a folder to a baseline and returns the baseline's folder.
+
+    An existing baseline is replaced when the copy is on disk. Errors are those of ``files.write_whole``, and
+    FailedPreconditionError if a run is writing to it.
     """
     from ...study.results.storage.database import Reader, database_errors, results_path
     from ...study.results.storage.results_file import LOCK_FILE, WriterLock
@@ -106,9 +108,9 @@ def save_baseline(results: Path, baselines: Path, name: str) -> Path:
             with part.open("rb+") as file:
                 os.fsync(file.fileno())
             with contextlib.ExitStack() as stack:
-                if (folder / LOCK_FILE).is_file():  # has been measured into
+                if (folder / LOCK_FILE).is_file():  # a run has measured into it
                     stack.enter_context(contextlib.closing(WriterLock(folder, str)))
-                # The log of a killed run belongs to the replaced file; with the new one it would be damage.
+                # The log of a killed run belongs to the replaced file; with the new file it would be damage.
                 for ending in ("-wal", "-shm", "-journal"):
                     target.with_name(target.name + ending).unlink(missing_ok=True)
                 part.replace(target)

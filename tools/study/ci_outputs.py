@@ -27,8 +27,9 @@ _MAX_ANNOTATIONS: Final = 10
 
 
 def write_markdown(judged: Judgement, path: Path) -> None:
-    """Writes the summary; to the file that ``GITHUB_STEP_SUMMARY`` names it is appended, as other commands of the step
-    write there too.
+    """Writes the summary.
+
+    Appends to the file of ``GITHUB_STEP_SUMMARY``, as other commands of the step write there too.
     """
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     appended = bool(step) and path.resolve() == Path(str(step)).resolve()
@@ -37,7 +38,7 @@ def write_markdown(judged: Judgement, path: Path) -> None:
 
 
 def markdown(judged: Judgement) -> str:
-    """Returns a heading with the verdict, a table of the points, the worst first, and the reasons of unclear points."""
+    """Returns a heading with the verdict, a table of the points (worst first), and the reasons of unclear points."""
     order = list(Outcome)
     points = sorted(judged.points, key=lambda judged_point: order.index(judged_point.outcome))
     rows = []
@@ -55,7 +56,7 @@ def markdown(judged: Judgement) -> str:
 
 
 def _times(judged: Judgement, judged_point: JudgedPoint) -> list[float | None]:
-    """Returns the compared statistic of either side, in nanoseconds per dispatch."""
+    """Returns the compared statistic of each side, in nanoseconds per dispatch."""
     comparison = judged.comparison
     values = [side.per_dispatch(comparison.measure) for side in (judged_point.point.a, judged_point.point.b)]
     known = [value[~np.isnan(value)] for value in values]
@@ -63,7 +64,7 @@ def _times(judged: Judgement, judged_point: JudgedPoint) -> list[float | None]:
 
 
 def _cell(text: str) -> str:
-    """Escapes a text for a table's cell: no Markdown, HTML or line breaks."""
+    """Escapes a text for a table cell: no Markdown, HTML or line breaks."""
     text = " ".join(printable(text).split())
     for mark in "\\`*_|[]~$":
         text = text.replace(mark, f"\\{mark}")
@@ -74,8 +75,8 @@ def _cell(text: str) -> str:
 
 
 def write_junit(judged: Judgement, path: Path) -> None:
-    """Writes a suite with a test case for each point: a failure where the gate fails, skipped where it is unclear
-    without. Its time is that of the new side.
+    """Writes a suite with a test case for each point: a failure if the gate fails, skipped if it is unclear without
+    failing. Its time is the new side's.
     """
     from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
 
@@ -93,7 +94,7 @@ def write_junit(judged: Judgement, path: Path) -> None:
         elif compared.outcome is not Outcome.PASSED:
             result = Skipped(reason, compared.verdict)
         if result is not None:
-            result.text = reason  # GitLab shows the text, others the message
+            result.text = reason  # GitLab shows the text, other services the message
             case.result = [result]
         else:
             case.system_out = reason
@@ -115,7 +116,7 @@ def write_annotations(judged: Judgement) -> None:
 
 
 def workflow_commands(judged: Judgement) -> Iterator[str]:
-    """Yields the workflow commands; the last one of a level says how many more there are."""
+    """Yields the workflow commands; the last command of a level states how many more there are."""
     levels: dict[str, list[JudgedPoint]] = {"error": [], "warning": [], "notice": []}
     for compared in judged.points:
         if judged.fails(compared):
@@ -125,7 +126,7 @@ def workflow_commands(judged: Judgement) -> Iterator[str]:
         elif compared.verdict == "FASTER":
             levels["notice"].append(compared)
     for level, points in levels.items():
-        room = _MAX_ANNOTATIONS - (level == "notice")  # the summary is a notice too
+        room = _MAX_ANNOTATIONS - (level == "notice")  # the summary is also a notice
         shown = points if len(points) <= room else points[: room - 1]
         for point in shown:
             yield _command(
@@ -152,8 +153,9 @@ def _escaped(text: str, more: str = "") -> str:
 
 
 def _source(point: JudgedPoint, folder: str) -> str:
-    """Returns the path of the kernel's or program's file relative to the repository that the workflow has checked out;
-    "" if it is not in there. Studies name files relative to their folder.
+    """Returns the path of the kernel's or program's file relative to the checked-out repository; "" if it is outside.
+
+    Studies name files relative to their folder.
     """
     source = point.point.b.point.settings.get("source")
     root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()

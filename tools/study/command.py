@@ -1,4 +1,4 @@
-"""``pumice study``: runs sweeps, stores their results, and reports, compares and exports these."""
+"""``pumice study``: runs sweeps, stores their results, and reports, compares and exports results."""
 
 from __future__ import annotations
 

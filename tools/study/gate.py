@@ -1,6 +1,6 @@
 """The gate of a comparison: its options, outputs and exit status.
 
-A command that compares takes the options by ``gating_options``, makes a ``Gate`` of them, compares with its ``limits``,
+A comparing command gets the options from ``gating_options``, makes a ``Gate`` of them, compares with its ``limits``,
 and exits with the status of the judgement that ``finish`` returns.
 """
 
@@ -40,7 +40,7 @@ class Gate:
         measure, confidence, resolution, threshold: the criteria of the comparison.
         markdown, junit: the files to write, if any.
         github: whether to write annotations.
-        as_json: whether to print JSON in place of the table.
+        as_json: whether to print JSON instead of the table.
     """
 
     fail_on: str = "unclear"
@@ -65,8 +65,10 @@ class Gate:
         return {name: getattr(self, name) for name in ("measure", "confidence", "resolution", "threshold")}
 
     def check(self) -> tuple[str, str]:
-        """Returns the segment and the statistic that are compared. Raises a usage error for values out of range and for
-        files whose folder does not exist; call it before minutes of measuring.
+        """Returns the compared segment and statistic.
+
+        Raises a usage error for values out of range and for files in missing folders; call it before minutes of
+        measuring.
         """
         from ...study.results.comparison.point_comparison import criteria_of
 
@@ -79,15 +81,15 @@ class Gate:
         return criteria.segment, criteria.statistic
 
     def finish(self, comparison: ResultsComparison, within: Mapping[str, object] | None = None) -> Judgement:
-        """Prints the comparison, writes the files that were asked for, and returns the judgement.
+        """Prints the comparison, writes the requested files, and returns the judgement.
 
         Args:
             comparison: the compared results.
-            within: a JSON document in which it is printed, as ``comparison``.
+            within: a JSON document for the comparison, under the key ``comparison``.
 
         Raises:
-            UnavailableError, PermissionDeniedError, ResourceExhaustedError, NotFoundError: something could not be
-                written; everything else is.
+            UnavailableError, PermissionDeniedError, ResourceExhaustedError, NotFoundError: an output could not be
+                written; the others were.
         """
         from .ci_outputs import write_annotations, write_junit, write_markdown
         from .tables import print_comparison, print_comparison_json
@@ -126,7 +128,7 @@ def gating_options(*, fail_on: str = "unclear", leave_out: Collection[str] = ())
 
     Args:
         fail_on: the default of ``--fail-on``.
-        leave_out: the fields without an option here.
+        leave_out: the fields without an option.
     """
     options = {
         "fail_on": click.option(

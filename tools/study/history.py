@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...study.statistics.change_points import Change
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
-# The newest that a line of a table has room for.
+# The number of newest entries that fit a table's line.
 _MAX_BARS: Final = 60
 
 
@@ -88,7 +88,7 @@ def _print(read: History) -> None:
 
 
 def sparkline(point: PointHistory) -> Text:
-    """Returns a bar for each entry, from the smallest level to the largest; those of changes are coloured."""
+    """Returns a bar for each entry, from the smallest level to the largest; entries with changes are coloured."""
     from rich.text import Text
 
     text = Text("…" if len(point.entries) > _MAX_BARS else "")
@@ -124,7 +124,7 @@ def _interval(point: PointHistory, interval: Interval) -> str:
     return f"[{_level(point, low)}, {_level(point, high)}]" if math.isfinite(low) else "-"
 
 
-# Names of fields in JSON, where they differ.
+# Names of fields that differ in JSON.
 _JSON_NAMES: Final = {"median": "median_ns", "median_interval": "median_interval_ns", "place": "entry"}
 
 

@@ -1,4 +1,4 @@
-"""The judgement of a gate on compared results: the points that pass, and the exit status."""
+"""A gate's judgement of compared results: the points that pass, and the exit status."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from ...study.results.comparison.results_comparison import PointComparison, ResultsComparison
 
 UNCLEAR: Final = 3
-"""Exit status if a point is unclear, and none slower."""
+"""Exit status if a point is unclear, and none is slower."""
 
 SLOWER: Final = 4
 """Exit status if a point is slower."""
 
 
 class Outcome(enum.StrEnum):
-    """The meaning of a verdict for the gate, the worst first."""
+    """The meaning of a verdict for the gate, worst first."""
 
     SLOWER = "slower"
     UNCLEAR = "unclear"
     PASSED = "passed"
     SKIPPED = "skipped"
-    """Skipped on both sides, because no device could run it: does not count."""
+    """Skipped on both sides, because no device could run it; it does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class JudgedPoint:
     """A compared point, and its outcome.
 
     Attributes:
-        label: the point's name, with its device where there are several.
-        verdict: the comparison's verdict, or ``"SLOWER, tolerated"`` where the gate says so; a point that cannot be
+        label: the point's name, with its device if there are several.
+        verdict: the comparison's verdict, or ``"SLOWER, tolerated"`` if the gate tolerates it; a point that cannot be
             compared is UNCLEAR.
-        reason: the explanation of the comparison, or why there is none.
+        reason: the explanation of the comparison, or the reason for its absence.
     """
 
     point: PointComparison
@@ -48,8 +48,9 @@ class JudgedPoint:
 
     @property
     def is_broken(self) -> bool:
-        """Whether the new side has no figures because it failed or was skipped, and the old side did not. The points of
-        a pair fail together, whichever side the error belongs to.
+        """Whether the new side has no figures because it failed or was skipped, and the old side did not.
+
+        The points of a pair fail together, whichever side has the error.
         """
         from ...study.results.storage.records import PointStatus
 
@@ -60,18 +61,18 @@ class JudgedPoint:
 
     @property
     def left_out(self) -> tuple[int, ...]:
-        """Says how many samples of each side are not compared; ``""`` without a comparison."""
+        """Returns how many samples of each side are not compared; ``""`` without a comparison."""
         point, compared = self.point, self.point.comparison
         return (point.a.count - compared.count_a, point.b.count - compared.count_b) if compared else ()
 
     @property
     def ratio(self) -> str:
-        """``"1.050"``, or ``"-"`` where it is not known."""
+        """``"1.050"``, or ``"-"`` if unknown."""
         return _number(self.point.comparison.ratio) if self.point.comparison else "-"
 
     @property
     def interval(self) -> str:
-        """``"[1.040, 1.060]"``, or ``"-"`` where it is not known, as of runs that cannot be compared."""
+        """``"[1.040, 1.060]"``, or ``"-"`` if unknown, as for runs that cannot be compared."""
         ends = [_number(end) for end in self.point.comparison.interval] if self.point.comparison else ["-"]
         return "-" if "-" in ends else f"[{', '.join(ends)}]"
 
@@ -82,7 +83,7 @@ class Judgement:
 
     Attributes:
         points: the judged points, in the order of the comparison.
-        fail_on, tolerate: the same as in ``Gate``.
+        fail_on, tolerate: as in ``Gate``.
     """
 
     comparison: ResultsComparison
@@ -102,7 +103,7 @@ class Judgement:
 
     @property
     def status(self) -> int:
-        """The exit status: 0, 3 or 4. If no point counts, it is that of an unclear one."""
+        """The exit status: 0, 3 or 4; without counted points, that of an unclear point."""
         failing = {result.outcome for result in self.points if self.fails(result)}
         counts = any(result.outcome is not Outcome.SKIPPED for result in self.points)
         if Outcome.SLOWER in failing:
@@ -132,7 +133,7 @@ def _number(value: float) -> str:
 
 
 def judge(comparison: ResultsComparison, fail_on: str = "unclear", tolerate: float = 0.0) -> Judgement:
-    """Judges each point. A point that failed or was skipped on the new side alone passes no gate."""
+    """Judges each point. A point that failed or was skipped on the new side only never passes."""
     return Judgement(
         comparison,
         [_judge(compared, comparison.by_device, tolerate) for compared in comparison.points],
@@ -157,7 +158,7 @@ def _judge(point: PointComparison, by_device: bool, tolerate: float) -> JudgedPo
     most = 1 + tolerate
     if compared.verdict is Verdict.SLOWER and compared.ratio > most:
         return JudgedPoint(point, Outcome.SLOWER, label, verdict, reason)
-    # The interval is NaN where it is unknown, and where the two runs are not comparable.
+    # The interval is NaN if it is unknown or if the runs are not comparable.
     if tolerate and compared.interval.high <= most:
         return JudgedPoint(point, Outcome.PASSED, label, f"{verdict}, tolerated", reason)
     if compared.verdict is Verdict.SLOWER:

@@ -35,7 +35,7 @@ def with_axes(described: Study, texts: tuple[str, ...]) -> Study:
                 raise usage_error(f"--axis {axis.name} is given twice")
             compared = axis.columns.get(described.compare or "")
             if compared is not None and described.reference not in (None, *compared):
-                # The reference is not measured: the first value replaces it.
+                # The reference is not among the values: the first value replaces it.
                 described = dataclasses.replace(described, reference=None)
         return described.with_axes(*axes)
 
@@ -111,7 +111,7 @@ def measure(
                 kept_in = printable(str(folder))
                 note(f"interrupted; results so far are in {kept_in}, and the same command resumes from there")
             raise
-    # Over all runs, as a point may be too noisy since an earlier one. A pair's two points end together, and count once.
+    # Over all runs, as a point may be too noisy since an earlier run. A pair's two points end together, and count once.
     with Results.open(folder) as results:
         counts = Counter(str(result.status) for result in results.points if not result.point.is_against)
     done, noisy, failed, skipped = (counts[status] for status in ("done", "noisy", "failed", "skipped"))
@@ -145,5 +145,5 @@ def compared(folder: Path, gate: Gate, status: int, *, with_results: bool = Fals
         with usage():
             comparison = compare_sides(results, **gate.limits)
         judged = gate.finish(comparison, results_json(results) if with_results and gate.as_json else None)
-    # Noise is in the verdict.
+    # The verdict accounts for noise.
     return (_FAILED if status == _FAILED else judged.status), judged

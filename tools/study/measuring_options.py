@@ -1,5 +1,5 @@
-"""Options of commands that measure: the number of runs and whether points are sampled further, figures that are taken
-separately from samples, the processes of both sides, and locked clocks.
+"""Options of commands that measure: the number of runs, further sampling of points, figures taken apart from samples,
+the processes of both sides, and locked clocks.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def observers(
     *,
     scheduler: str | None = None,
 ) -> list[Observer]:
-    """Creates the observers that the options ask for. UnavailableError: a device has no such figures."""
+    """Creates the requested observers. UnavailableError: a device lacks such figures."""
     from ...study.machine.observers import CounterObserver, EnergyObserver, PipelineObserver
     from ...study.runs.observing import check_observers
     from ...study.runs.runner import default_devices
@@ -139,9 +139,11 @@ def wants_processes(options: Mapping[str, Any]) -> bool:
 
 
 def with_processes(described: Study, options: Mapping[str, Any], gate: Gate) -> Study:
-    """Returns the study with its sides in the processes that the options ask for. By default a side from results is
-    measured in the same kind of process again, which a note says. Without another version the other side is the same
-    study in another installation or environment; ``gate`` is that of the verdicts.
+    """Returns the study with its sides in the requested processes.
+
+    By default a side from results is measured in the same kind of process as before, which a note states. Without
+    another version the other side is the same study in another installation or environment; ``gate`` is the gate of the
+    verdicts.
     """
     from ...study.definition.settings import Process
 
@@ -193,8 +195,9 @@ def requested_clocks(
     *,
     scheduler: str | None = None,
 ) -> Iterator[None]:
-    """Locks the clocks of the study's devices within the block, if asked for; else reports those that a killed run left
-    locked.
+    """Locks the clocks of the study's devices within the block, if requested.
+
+    Else reports clocks that a killed run left locked.
     """
     from ...hal_vulkan import shared_driver
     from ...study.machine.clock_lock import left_locked, locked_clocks

@@ -17,9 +17,10 @@ from ..streams import note
 
 
 class StudyProgress(Closeable):
-    """Shows the progress of ``run_study``; if quiet, only points that fail, are skipped or too noisy. A pair's two
-    points end together, and count as one. ``where`` begins messages about the folder; ``reasons`` adds why points
-    ended.
+    """Shows the progress of ``run_study``; if quiet, only failed, skipped or too noisy points.
+
+    A pair's two points end together, and count as one. ``where`` begins messages about the folder; ``reasons`` adds why
+    points ended.
     """
 
     def __init__(self, where: str = "", *, quiet: bool = False, reasons: bool = True) -> None:

@@ -93,7 +93,7 @@ def print_result_list(folder: Path, as_json: bool) -> None:
 
 
 def print_study(study: Study, as_json: bool) -> None:
-    """Prints what a study measures, and how to read its results."""
+    """Prints a study's targets, and how to read its results."""
     with usage():
         count = len(expand(study, study.devices or ("vulkan",)))
     if as_json:
@@ -154,7 +154,7 @@ def print_result_facts(folder: Path, as_json: bool) -> None:
             shown.append((f"run {run.number}", ", ".join([ended, *of])))
         if repeats > 1:
             shown.append(("repeats", f"{repeats} of the study, in {len(runs)} runs"))
-        # A line for each that differs, not for each run.
+        # A line for each different value, not for each run.
         devices = dict.fromkeys(f"{device.device}: {device.name}, {device.driver}" for device in results.devices)
         shown += [("device", text) for text in devices]
         pairs = sum(result.against is not None for result in results.points)
@@ -171,7 +171,7 @@ def print_result_facts(folder: Path, as_json: bool) -> None:
 
 
 def results_json(results: Results) -> dict[str, object]:
-    """Returns the results as ``pumice study export --json`` writes them."""
+    """Returns the results in the form of ``pumice study export --json``."""
     from ...study.results.export import export_to
 
     buffer = io.BytesIO()
@@ -195,14 +195,15 @@ _HOW: Final = {"paired": "in turns", "runs": "by runs", "samples": "by samples"}
 
 
 def print_comparison(judged: Judgement) -> None:
-    """Prints a row for each point, the reasons of those that are unclear, notes, and the summary. Of a point without an
-    interval the notes, which are of the interval, are left to the JSON.
+    """Prints a row for each point, the reasons of those that are unclear, notes, and the summary.
+
+    For a point without an interval, the notes, which concern the interval, are only in the JSON.
     """
     comparison = judged.comparison
     rows = []
     for judged_point in judged.points:
         compared = judged_point.point.comparison
-        apart = compared is None or compared.how != "paired"  # the two sides of a pair are noisy together: a note
+        apart = compared is None or compared.how != "paired"  # a pair's sides are noisy together: a note
         noisy = [name for name, side in _sides(judged_point.point) if apart and side.status is PointStatus.NOISY]
         rows.append(
             (
@@ -245,7 +246,7 @@ def _sides(point: PointComparison) -> tuple[tuple[str, PointResult], ...]:
 
 
 def print_comparison_json(judged: Judgement, within: Mapping[str, object] | None = None) -> None:
-    """Prints a comparison as JSON, as ``comparison`` in another document if that is given."""
+    """Prints a comparison as JSON, or as ``comparison`` in another document."""
 
     def number(value: float) -> float | None:
         return value if math.isfinite(value) else None

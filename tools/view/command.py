@@ -131,7 +131,7 @@ def _show(
     options: Mapping[str, Any],
     include_dirs: Sequence[Path] | None,
 ) -> None:
-    """Opens a window; without ``include_dirs`` the picture is not made anew."""
+    """Opens a window; without ``include_dirs`` the picture is not reloaded."""
     from ...viewer.reloading import Reloader
     from ...viewer.window import Window
 
