@@ -1,4 +1,4 @@
-"""Buffers: ranges of device memory, and what can be done with them on the host."""
+"""Buffers: ranges of device memory, and their operations on the host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .logical_device import LogicalDevice
 from .memory import BufferUsage, MemoryAccess, MemoryTypeFlags
 
 _MAX_PAIRS: Final = 64
-"""The most pairs of buffers for which comparing all is the fastest way to find an overlap."""
+"""The most pairs of buffers for which comparing all pairs is the fastest way to find an overlap."""
 
 
 class Buffer(Closeable):
@@ -20,14 +20,14 @@ class Buffer(Closeable):
 
     Attributes:
         device: the owner of the memory.
-        offset: the offset in bytes within the memory that the buffer is a range of.
-        memory_type: the memory flags asked for at creation.
+        offset: the offset in bytes within the memory.
+        memory_type: the memory flags requested at creation.
         usage: the allowed uses by queues.
-        access: the access that the host and kernels have: to read, to write, or both.
-        parent: the buffer this is a subspan of, or ``None``.
+        access: the access of host and kernels: read, write, or both.
+        parent: the buffer of which this is a subspan, or ``None``.
         bindable: whether dispatches can bind it directly.
         descriptor: the number of the memory range on its device, which is never reused: a key for caches.
-        owners: the number of owners that a program counts for the buffer's memory; ``None`` for other buffers.
+        owners: the program's count of owners of the buffer's memory; ``None`` for other buffers.
         imported: whether the memory is the host's own (``Device.import_buffer``).
         moved_by: the name of the call that took over its memory (``moved``), for messages; else empty.
         is_claimed: whether a call in flight will take over its memory.
@@ -50,7 +50,7 @@ class Buffer(Closeable):
 
     @property
     def is_closed(self) -> bool:
-        """Whether this buffer, or one it is a subspan of, or the device was closed."""
+        """Whether this buffer, its parent, or the device was closed."""
         if self._closed or self.device.is_closed:
             return True
         parent = self.parent
@@ -67,7 +67,7 @@ class Buffer(Closeable):
 
     @property
     def moved_text(self) -> str:
-        """``moved_by`` of the buffer that it is a subspan of, or its own."""
+        """``moved_by`` of the parent, or its own."""
         buffer: Buffer | None = self
         while buffer is not None and not buffer.moved_by:
             buffer = buffer.parent
@@ -89,7 +89,7 @@ class Buffer(Closeable):
 
     @abstractmethod
     def subspan(self, offset: int, size: int | None = None) -> Buffer:
-        """Returns a buffer over bytes ``[offset, offset + size)`` of this one; ``None`` goes to its end.
+        """Returns a buffer over bytes ``[offset, offset + size)`` of this one; ``None`` means up to its end.
 
         It shares this buffer's memory and keeps it alive; closing it leaves this buffer open.
 
@@ -99,16 +99,16 @@ class Buffer(Closeable):
 
     @abstractmethod
     def shared(self) -> Buffer:
-        """Returns this buffer for programs, which may keep it longer than its user does.
+        """Returns this buffer for programs, which may keep it longer than its user.
 
         The memory is freed with the last reference to the result, not with this buffer; closing it closes both.
         """
 
     @abstractmethod
     def moved(self, by: str) -> Buffer:
-        """Moves the memory to a new buffer, which frees it; this one, which is not a subspan, is closed.
+        """Moves the memory to a new buffer, which frees it; this buffer, which must not be a subspan, is closed.
 
-        The buffer that it was shared from is closed too, and subspans with them. Work in flight continues. ``by`` names
+        The buffer that it was shared from is also closed, as are their subspans. Work in flight continues. ``by`` is
         the call that took the memory, for messages.
 
         Raises:
@@ -172,15 +172,15 @@ class Buffer(Closeable):
             raise PermissionDeniedError(f"{subject}: the buffer may only be read: its access bits have no WRITE")
 
     def _check_writable(self) -> None:
-        # The usual access first: operations of enumerations are slow.
+        # The usual access first, as operations of enumerations are slow.
         if self.access is not MemoryAccess.ALL and not self.access & MemoryAccess.WRITE:
             raise PermissionDeniedError("this buffer may not be written by the host: its access bits have no WRITE")
 
 
 def first_overlap(buffers: Sequence[Buffer | None], others: Sequence[Buffer | None] = ()) -> tuple[int, int] | None:
-    """Returns the indices of two buffers that overlap, one of them in ``buffers``, or ``None``.
+    """Returns the indices of two overlapping buffers, of which one is in ``buffers``, or ``None``.
 
-    The indices of ``others`` follow those of ``buffers``; the lower one comes first. Takes no longer than sorting.
+    The indices of ``others`` follow those of ``buffers``; the lower one comes first. Its cost is that of sorting.
     """
     count, every = len(buffers), [*buffers, *others]
     if count * len(every) <= _MAX_PAIRS:
@@ -196,7 +196,7 @@ def first_overlap(buffers: Sequence[Buffer | None], others: Sequence[Buffer | No
             spans = memories.setdefault((buffer.device, buffer.descriptor[24:]), [])
             spans.append((buffer.offset, buffer.offset + buffer.size, number))
     for spans in memories.values():
-        # The span of each kind that reaches farthest among those that begin no later.
+        # The farthest-reaching span of each kind among those that begin no later.
         reach, last = [0, 0], [0, 0]
         for begin, end, number in sorted(spans) if len(spans) > 1 else ():
             is_other = number >= count

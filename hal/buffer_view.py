@@ -20,7 +20,7 @@ class BufferView:
     """A shaped, typed view of a buffer.
 
     Attributes:
-        buffer: the bytes, from its start; for a part of a buffer pass a ``subspan``.
+        buffer: the bytes; for a part of a buffer pass a ``subspan``.
         element_type: the type of every element, sub-byte, bf16, fp8 and complex types included.
         encoding: the layout of the elements.
     """
@@ -86,7 +86,7 @@ class BufferView:
         return self.element_type.storage_bytes(self.element_count)
 
     def byte_offset(self, indices: Sequence[int]) -> int:
-        """Returns bytes from the buffer's start to the element at ``indices``.
+        """Returns the bytes from the buffer's start to the element at ``indices``.
 
         Raises:
             OutOfRangeError: the number of indices is wrong, or one is outside its axis.
@@ -128,7 +128,7 @@ class BufferView:
         return BufferView(self.buffer.subspan(offset, size), lengths, self.element_type, self.encoding)
 
     def reshape(self, shape: Sequence[int], element_type: ElementType | None = None) -> BufferView:
-        """Returns the same bytes with another shape, and another element type if given."""
+        """Returns the same bytes with another shape, and optionally another element type."""
         return BufferView(self.buffer, shape, element_type or self.element_type, self.encoding)
 
     def read(self) -> npt.NDArray[np.generic]:

@@ -12,8 +12,8 @@ class ClockCalibration:
     Attributes:
         device_ticks: the device's timestamp counter.
         host_ns: the time on the host clock named by ``host_clock``, in nanoseconds.
-        max_deviation_ns: the two readings lie within this of each other.
-        ns_per_tick: the nanoseconds a device tick (timestampPeriod).
+        max_deviation_ns: the largest possible time between the two readings.
+        ns_per_tick: the nanoseconds per device tick (timestampPeriod).
         valid_bits: the number of valid bits in a device timestamp.
         host_clock: the host clock's name: ``"clock_monotonic"`` (``time.monotonic_ns``), ``"clock_monotonic_raw"`` or
             ``"query_performance_counter"``.

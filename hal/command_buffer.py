@@ -18,7 +18,8 @@ from .logical_device import LogicalDevice
 class BindingSlot:
     """A placeholder for a buffer that comes with the submission.
 
-    ``slot`` indexes the binding table; ``offset`` is added to the entry's, and ``size`` ``None`` goes to its end.
+    ``slot`` indexes the binding table; ``offset`` is added to the entry's, and a ``size`` of ``None`` means up to its
+    end.
     """
 
     slot: int
@@ -27,7 +28,7 @@ class BindingSlot:
 
 
 def resolve_slots(argument: object, table: Sequence[object]) -> object:
-    """Returns an argument of a command, or a sequence of such, with the table's entries in place of slots.
+    """Returns a command's argument, or a sequence of arguments, with the table's entries in place of slots.
 
     Raises:
         InvalidArgumentError: a part of an entry is not a buffer.
@@ -69,8 +70,8 @@ class CommandBuffer(Closeable):
     Attributes:
         name: the name in messages.
         one_shot: whether it may be submitted at most once.
-        binding_capacity: the number of slots; 0 for a buffer whose bindings are all given at recording.
-        is_kept: whether it is one-shot and its native commands are kept for others like it.
+        binding_capacity: the number of slots; 0 for a buffer whose bindings are all known at recording.
+        is_kept: whether it is one-shot and its native commands are kept for equal command buffers.
     """
 
     device: LogicalDevice
@@ -107,7 +108,7 @@ class CommandBuffer(Closeable):
 
     @abstractmethod
     def execution_barrier(self) -> None:
-        """Makes later commands start after earlier ones are done, and see their writes."""
+        """Makes later commands start after earlier commands are done, and see their writes."""
 
     @abstractmethod
     def begin_label(self, label: str) -> None:
@@ -115,7 +116,7 @@ class CommandBuffer(Closeable):
 
     @abstractmethod
     def end_label(self) -> None:
-        """Closes the label opened last; FailedPreconditionError if none is open."""
+        """Closes the innermost label; FailedPreconditionError if none is open."""
 
     @abstractmethod
     def fill(self, target: Buffer | BindingSlot, pattern: bytes, offset: int = 0, size: int | None = None) -> None:
@@ -126,7 +127,7 @@ class CommandBuffer(Closeable):
 
     @abstractmethod
     def update(self, target: Buffer | BindingSlot, data: bytes, offset: int = 0) -> None:
-        """Writes bytes, captured now, at any ``offset``."""
+        """Writes bytes, captured immediately, at any ``offset``."""
 
     @abstractmethod
     def copy(

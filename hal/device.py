@@ -20,7 +20,7 @@ class Device(LogicalDevice):
     """A device: the owner of everything made from it.
 
     Attributes:
-        compute_queue: the queue that takes all work of programs.
+        compute_queue: the queue for all work of programs.
     """
 
     compute_queue: Queue
@@ -34,10 +34,10 @@ class Device(LogicalDevice):
         """Ends work and destroys everything made from the device; idempotent.
 
         Args:
-            timeout: the seconds for work under way and for other threads; ``None`` waits for ever.
+            timeout: the seconds for current work and for other threads; ``None`` waits forever.
 
         Raises:
-            DeadlineExceededError: they did not end in time; another ``close`` continues.
+            DeadlineExceededError: the work or threads did not end in time; another ``close`` continues.
         """
 
     @abstractmethod
@@ -61,7 +61,7 @@ class Device(LogicalDevice):
 
         Raises:
             InvalidArgumentError: the size is negative, or the device does not have the memory type.
-            ResourceExhaustedError: there is no memory; nothing is made.
+            ResourceExhaustedError: there is no memory.
         """
 
     @abstractmethod
@@ -76,7 +76,7 @@ class Device(LogicalDevice):
 
     @abstractmethod
     def create_semaphore(self, initial_value: int = 0, name: str | None = None) -> Semaphore:
-        """Returns a timeline semaphore at a payload."""
+        """Returns a timeline semaphore with an initial payload."""
 
     @abstractmethod
     def create_command_buffer(
@@ -100,7 +100,7 @@ class Device(LogicalDevice):
             constants: the values of the executable's constants 0, 1, …, as u32.
 
         Raises:
-            NotFoundError: the device does not run the format; the message lists those that it runs.
+            NotFoundError: the device does not run the format; the message lists the formats that it runs.
             InvalidArgumentError: the blob is damaged.
         """
 
@@ -122,8 +122,9 @@ class Device(LogicalDevice):
         peers: Container[LogicalDevice] = (),
         timed: TimedQueue | None = None,
     ) -> ProgramCommandBuffer:
-        """Returns a command buffer for programs. ``peers`` are the other devices whose buffers it takes, ``timed`` is
-        the queue that times it.
+        """Returns a command buffer for programs.
+
+        ``peers`` are the other devices whose buffers it accepts, ``timed`` is the queue that times it.
         """
 
     @abstractmethod

@@ -1,6 +1,6 @@
 """Fences: sets of (semaphore, payload) pairs, ready when all are reached.
 
-A fence holds at most one payload a semaphore, the largest. An empty fence is ready. Thread rule: build a fence in one
+A fence holds at most one payload per semaphore, the largest. An empty fence is ready. Thread rule: build a fence in one
 thread; query, wait, notify, signal and fail from any.
 """
 
@@ -32,7 +32,7 @@ class Fence(Source):
 
     @classmethod
     def join(cls, fences: Iterable[Fence | None]) -> Fence:
-        """Returns a fence that is ready when all of ``fences`` are; ``None`` entries are ready."""
+        """Returns a fence that is ready when all of ``fences`` are; ``None`` entries count as ready."""
         joined = cls()
         for fence in fences:
             if fence is not None:
@@ -41,14 +41,14 @@ class Fence(Source):
         return joined
 
     def insert(self, semaphore: Semaphore, value: int) -> None:
-        """Adds a timepoint; of two for the same semaphore the larger payload stays."""
+        """Adds a timepoint; if the semaphore has one already, the larger payload stays."""
         known = self._points.get(semaphore)
         if known is None or known < value:
             self._points[semaphore] = value
 
     @property
     def points(self) -> tuple[tuple[Semaphore, int], ...]:
-        """The (semaphore, payload) pairs, as ``Queue.submit`` takes them."""
+        """The (semaphore, payload) pairs, in the form for ``Queue.submit``."""
         return tuple(self._points.items())
 
     def query(self) -> bool:
@@ -59,7 +59,7 @@ class Fence(Source):
         return ready
 
     def look(self, mode: WaitMode | None = None) -> Look | None:
-        """Returns how a loop polls before it arms a callback, for one payload; ``None`` for several."""
+        """Returns the look with which a loop polls before arming a callback, for one payload; ``None`` for several."""
         points = self.points
         return points[0][0].look(points[0][1], mode) if len(points) == 1 else None
 
@@ -78,7 +78,7 @@ class Fence(Source):
         return notification
 
     def signal(self) -> None:
-        """Signals every timepoint from the host that is not reached yet."""
+        """Signals every unreached timepoint from the host."""
         for semaphore, value in self._points.items():
             if not semaphore.has_reached(value):
                 semaphore.signal(value)
@@ -104,7 +104,7 @@ def wait_all(points: Sequence[tuple[Semaphore, int]], timeout: float | None = No
 
 
 def _look_for_any(points: Sequence[tuple[Semaphore, int]], deadline: float) -> int | None:
-    """Polls for a while; returns the index of a point that is reached, or ``None``."""
+    """Polls for a while; returns the index of a reached point, or ``None``."""
     looks = next((look for semaphore, value in points if (look := semaphore.look(value)) is not None), None)
     if looks is None:
         return None

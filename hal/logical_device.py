@@ -25,20 +25,20 @@ class Trimmable(Protocol):
 
 
 class LogicalDevice(Closeable):
-    """The base of ``Device``, as its buffers and semaphores know it.
+    """The base of ``Device`` that its buffers and semaphores use.
 
     Attributes:
         name: the device's name, for people.
         kind: the device's type, such as ``"cpu"``.
         uri: the URI that opens the same device again.
-        staging: whether kernels' memory is not the host's, so that copies go through staging memory.
-        bind_alignment: the number of bytes of which an offset within memory must be a multiple for any binding to take
-            it.
+        staging: whether kernels' memory is not host memory, so that copies go through staging memory.
+        bind_alignment: the alignment in bytes that makes an offset within memory suit every binding.
         lost: the error of a lost device, or ``None``.
-        abandoned: whether this is a forked child, where the device may not be touched.
+        abandoned: whether this is a forked child, which must not use the device.
         caches: the caches that keep free memory; they are trimmed when an allocation fails.
         dropped: the objects that were garbage-collected without a close; finalisers only append to it.
-        allocation_count: the buffers made since it was opened, including those that programs make of kept memory.
+        allocation_count: the buffers made since the device was opened, including those that programs make from kept
+            memory.
         copy_count: the number of copy commands recorded since the device was opened.
     """
 
@@ -72,14 +72,14 @@ class LogicalDevice(Closeable):
             raise self.lost.again()
 
     def close_dropped(self) -> None:
-        """Closes objects that were garbage-collected without a close. Caller must hold no lock."""
+        """Closes objects that were garbage-collected without a close. The caller must hold no lock."""
         while self.dropped:
             with contextlib.suppress(IndexError):  # another thread took the last
                 self.dropped.popleft().close()
 
     def collect_reports(self) -> None:
-        """Reads the reports of instrumented shaders; called after waiting for work. Cheap without reports."""
+        """Reads the reports of instrumented shaders; called after waiting for work. It is cheap without reports."""
 
     @abstractmethod
     def retire(self) -> None:
-        """Releases objects that finished work used."""
+        """Releases objects used by finished work."""

@@ -13,7 +13,7 @@ Use: TypeAlias = tuple[int, int, bool]
 class Mirror:
     """A stand-in for bytes from ``start`` of a buffer of another device.
 
-    Commands use ``local``, which is host-visible, in place of ``foreign``, which owns the memory.
+    Commands use ``local``, which is host-visible, instead of ``foreign``, which owns the memory.
     """
 
     def __init__(self, local: Buffer, foreign: Buffer, start: int) -> None:
@@ -28,7 +28,7 @@ class Mirror:
         return self.local.subspan(offset - self.start, size)
 
     def ranges(self, *, written: bool) -> list[tuple[int, int]]:
-        """Returns offsets and sizes of used, or only of written, ranges, merged where they overlap."""
+        """Returns offsets and sizes of used (or only of written) ranges, with overlapping ranges merged."""
         merged: list[tuple[int, int]] = []
         for offset, size, writes in sorted(self.uses):
             if not size or (written and not writes):

@@ -1,7 +1,7 @@
 """Objects of a device that compiled programs hold: they close with their last reference, and any thread may use them.
 
-They differ from those of users, since a program allocates its results at each call, in the same sizes, and replays the
-same commands: a device may make use of that.
+They differ from users' objects, as a program allocates its results at each call, in the same sizes, and replays the
+same commands, which a device may exploit.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from .mirror import Mirror, Use
 from .semaphore import Semaphore
 
 TableEntry: TypeAlias = tuple[Buffer | None, int, int]
-"""A buffer, or ``None`` for an unused slot; offset and length in bytes, -1 to the end."""
+"""A buffer, or ``None`` for an unused slot; offset and length in bytes, -1 for up to the end."""
 
 BindingReference: TypeAlias = tuple[int, int, Buffer | None, int, int]
-"""Reserved, slot, buffer (``None``: the slot's), offset and length in bytes, -1 to the end."""
+"""Reserved, slot, buffer (``None``: the slot's), offset and length in bytes, -1 for up to the end."""
 
 
 class Executable:
@@ -32,7 +32,7 @@ class Executable:
 
     @abstractmethod
     def lookup(self, name: str) -> int:
-        """Returns the function id of a name; NotFoundError lists those that exist."""
+        """Returns the function id of a name; NotFoundError lists the existing names."""
 
 
 class ProgramAllocator:
@@ -41,9 +41,9 @@ class ProgramAllocator:
     Attributes:
         timeline: the context's semaphore.
         last_signal: the number on the queue, and the payload of ``timeline``, of the last submission that signalled it;
-            set by whoever submits.
+            set by the submitter.
         is_closed: whether the allocator keeps nothing.
-        limit: the budget of memory that programs hold; None means no limit.
+        limit: the budget for programs' memory; None means no limit.
     """
 
     device: LogicalDevice
@@ -70,13 +70,13 @@ class ProgramAllocator:
 
 
 class ProgramCommandBuffer(CommandBuffer):
-    """A command buffer of a program; its maker calls ``begin``. It takes binding tables of ``TableEntry``.
+    """A command buffer of a program; its creator calls ``begin``. Its binding tables consist of ``TableEntry``.
 
     Attributes:
-        peers: the other devices whose buffers it takes.
+        peers: the other devices whose buffers it accepts.
         mirrors: the stand-ins for recorded buffers of other devices.
-        uses: the access to the ranges of slots; noted where the command buffer takes buffers of other devices.
-        used_slots: the slots that a table has to fill.
+        uses: the access to the ranges of slots, noted if the command buffer accepts buffers of other devices.
+        used_slots: the slots that a table must fill.
     """
 
     peers: Container[LogicalDevice]
@@ -91,7 +91,7 @@ class ProgramCommandBuffer(CommandBuffer):
     def reference(
         self, slot: int, buffer: Buffer | None, offset: int, size: int, *, written: bool = True
     ) -> Buffer | BindingSlot:
-        """Returns a range of a buffer, or of the slot's for ``None``; ``written`` says that the command may write."""
+        """Returns a range of a buffer, or of the slot's for ``None``; ``written`` is whether the command may write."""
         if buffer is None:
             if self.binding_capacity == 0:
                 raise InvalidArgumentError(
@@ -123,7 +123,7 @@ class ProgramCommandBuffer(CommandBuffer):
         constants: Sequence[int],
         bindings: Sequence[BindingReference],
     ) -> None:
-        """Runs a function of an executable over workgroups; with a count of 0 nothing runs. Keeps it alive."""
+        """Runs a function of an executable over workgroups; a count of 0 runs nothing. Keeps the executable alive."""
 
     @abstractmethod
     def dispatch_function_indirect(
@@ -139,7 +139,7 @@ class ProgramCommandBuffer(CommandBuffer):
 
 
 def check_buffer(buffer: object, subject: str) -> Buffer:
-    """Returns the buffer; InvalidArgumentError for anything else, ClosedError for one that was closed."""
+    """Returns the buffer; InvalidArgumentError for other values, ClosedError for a closed buffer."""
     if not isinstance(buffer, Buffer):
         got = "null" if buffer is None else type(buffer).__name__
         raise InvalidArgumentError(f"{subject}: expected a !hal.buffer, got {got}")
@@ -149,7 +149,7 @@ def check_buffer(buffer: object, subject: str) -> Buffer:
 
 
 def root_of(buffer: Buffer) -> Buffer:
-    """Returns the buffer that owns the memory: itself, or the one that it is a subspan of."""
+    """Returns the buffer that owns the memory: itself, or its parent."""
     while buffer.parent is not None:
         buffer = buffer.parent
     return buffer

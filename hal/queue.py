@@ -1,4 +1,4 @@
-"""Queues, which take submissions, and queues that time them."""
+"""Queues, which accept submissions, and queues that time them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .semaphore import Semaphore
 
 
 class Submits(Protocol):
-    """An object that takes submissions: a queue, or a stand-in that times them."""
+    """An object that accepts submissions: a queue, or a stand-in that times them."""
 
-    # Each device takes objects of its own classes, which no common type can express.
+    # Each device accepts objects of its own classes, which no common type can express.
 
     def submit(
         self,
@@ -42,16 +42,16 @@ class Submits(Protocol):
         """
 
     def resubmit(self, commands: Any, generation: int, bindings: Sequence[Any] | None = None) -> int:
-        """Submits one command buffer that waits for nothing and signals ``stream`` alone, with fewer checks than
+        """Submits one command buffer that waits for nothing and signals only ``stream``, with fewer checks than
         ``submit``.
 
         Args:
             commands: the command buffer. Without ``bindings`` it was submitted here before.
-            generation: the generation that the command buffer had at that submission; any number with ``bindings``.
+            generation: the generation of the command buffer at that submission; ignored with ``bindings``.
             bindings: the bindings of the slots, as for ``submit``.
 
         Returns:
-            The submission's number; 0, and nothing was done, if the caller has to use ``submit``, which always works.
+            The submission's number; 0, without any effect, if the caller must use ``submit``, which always works.
         """
 
 
@@ -73,14 +73,14 @@ class TimedSubmission:
 
     Attributes:
         submit_ns: the time of the submission, by the host's monotonic clock.
-        dispatches, barriers: for each dispatch its name and workgroups, and whether a barrier comes before it; empty
-            for a span.
+        dispatches, barriers: the name and workgroups of each dispatch, and whether a barrier precedes it; empty for a
+            span.
         locations: the source locations by name, for each executable.
         ticks: the begin and end of each dispatch, or of the span, as native unsigned 64-bit integers; ``None`` until it
             has retired.
         is_span: whether it was timed as a whole.
         untimed: whether it was only counted, to limit the cost of the profile.
-        is_submitted: whether it is on the device's queue, not held back.
+        is_submitted: whether it is on the device's queue instead of held back.
     """
 
     name: str
@@ -97,7 +97,7 @@ class TimedSubmission:
 
     @property
     def is_unread(self) -> bool:
-        """Whether its times are still to come."""
+        """Whether its times are still unread."""
         return self.is_submitted and self.ticks is None and not self.failed and not self.untimed
 
 
@@ -106,7 +106,7 @@ class TimedQueue(Submits, Protocol):
 
     Attributes:
         submissions: the timed submissions, in order.
-        took_ns: the calls' time so far; the profile sets it.
+        took_ns: the calls' total time so far, set by the profile.
         on_reading: a function that is called about once a second, to relate the clocks.
         errors: the errors raised while times were read.
     """
@@ -123,4 +123,4 @@ class TimedQueue(Submits, Protocol):
         """Whether timestamps have cost less than their share of the calls' time."""
 
     def stop(self, timeout: float) -> None:
-        """Ends timing. Waits ``timeout`` seconds at most for timed work to end."""
+        """Ends timing. Waits at most ``timeout`` seconds for timed work."""

@@ -1,7 +1,7 @@
 """Timeline semaphores, which order host and queues.
 
-A semaphore holds a payload that only goes up. Queues wait for and signal payloads; the host may query, signal, wait, be
-notified, and fail it. A failure is sticky: every wait, present or future, raises it.
+A semaphore holds a payload that only increases. Queues wait for and signal payloads; the host may query, signal, wait,
+be notified, and fail it. A failure is sticky: every wait, present or future, raises it.
 
 Thread rule: every method may be called from any thread. A blocking wait holds no lock.
 """
@@ -26,11 +26,11 @@ class Semaphore(Closeable):
     """A timeline semaphore.
 
     Attributes:
-        reached: a payload that it is known to have reached.
+        reached: a payload known to be reached.
         scheduled: the highest payload that is signalled or that submitted work will signal.
-        failure: the error that it failed with, or ``None``.
+        failure: the error of its failure, or ``None``.
         judged: whether the semaphore fails if instrumented shaders report faults in the work that signals it. The
-            stream of arrays does not: arrays are judged one by one.
+            stream of arrays does not fail, as arrays are judged individually.
     """
 
     device: LogicalDevice
@@ -43,7 +43,7 @@ class Semaphore(Closeable):
 
     @abstractmethod
     def query(self) -> int:
-        """Returns the payload now; raises the failure of a failed semaphore."""
+        """Returns the current payload; raises the failure of a failed semaphore."""
 
     @abstractmethod
     def has_reached(self, value: int) -> bool:
@@ -51,10 +51,10 @@ class Semaphore(Closeable):
 
     @abstractmethod
     def signal(self, value: int) -> None:
-        """Raises the payload from the host and wakes whoever waits for it.
+        """Raises the payload from the host and wakes its waiters.
 
         Args:
-            value: the new payload: more than the payload now, and less than any payload that pending work will signal.
+            value: the new payload, above the current payload and below any payload that pending work will signal.
 
         Raises:
             InvalidArgumentError: the payload would not increase.
@@ -73,7 +73,7 @@ class Semaphore(Closeable):
         """Blocks until the payload is at ``value`` or beyond.
 
         Args:
-            value: the payload to wait for; it need not be scheduled yet.
+            value: the payload to wait for, scheduled or not.
             timeout: the longest wait in seconds; ``None`` is forever, 0 only queries. Ctrl-C interrupts.
 
         Raises:
@@ -92,7 +92,7 @@ class Semaphore(Closeable):
         """
 
     def look(self, value: int, mode: WaitMode | None = None) -> Look | None:
-        """Returns how a loop polls for a payload before it arms a callback; ``None`` for the mode is the device's."""
+        """Returns the look with which a loop polls before arming a callback; a ``mode`` of ``None`` is the device's."""
         return None
 
     def at(self, value: int) -> Timepoint:
@@ -123,7 +123,7 @@ class Timepoint(Source):
         return self.semaphore.has_reached(self.value)
 
     def look(self, mode: WaitMode | None = None) -> Look | None:
-        """Polls; see ``Semaphore.look``."""
+        """See ``Semaphore.look``."""
         return self.semaphore.look(self.value, mode)
 
     def wait_until(self, deadline: float | None = None) -> None:

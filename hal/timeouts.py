@@ -15,12 +15,12 @@ EXIT_TIMEOUT_S: Final = 10.0
 
 
 def deadline_after(timeout: float | None) -> float | None:
-    """Returns the ``time.monotonic()`` deadline that is this many seconds away; ``None`` for no deadline."""
+    """Returns the ``time.monotonic()`` deadline in this many seconds; ``None`` for no deadline."""
     return None if timeout is None or timeout_nanoseconds(timeout) < 0 else time.monotonic() + timeout
 
 
 def timeout_nanoseconds(timeout: float) -> int:
-    """Returns a timeout, or -1 for one without end; InvalidArgumentError for NaN."""
+    """Returns a timeout, or -1 for no timeout; InvalidArgumentError for NaN."""
     if math.isnan(timeout):
         raise InvalidArgumentError("timeout must be a number of seconds or None, got nan")
     if timeout <= 0:

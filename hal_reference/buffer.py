@@ -14,14 +14,14 @@ from ..status import InvalidArgumentError, ResourceExhaustedError
 from .layout import Memory
 from .logical_device import LogicalDevice
 
-_RANGE: Final = struct.Struct("=QQQQ")  # as long as on Vulkan: caches take no notice of the device
+_RANGE: Final = struct.Struct("=QQQQ")  # as long as on Vulkan, as caches do not distinguish devices
 HOST: Final = MemoryTypeFlags.DEVICE_LOCAL | MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.HOST_CACHED
-"""What all memory is."""
+"""The flags of all memory."""
 USAGE: Final = BufferUsage.DEFAULT | BufferUsage.DISPATCH_UNIFORM_READ | BufferUsage.DISPATCH_INDIRECT_PARAMETERS
-"""What users' buffers may be used for."""
+"""The permitted uses of users' buffers."""
 
 _serials = itertools.count(1)
-_ALIGNMENT: Final = 64  # at which JAX takes memory over DLPack without a copy
+_ALIGNMENT: Final = 64  # with which JAX imports memory by DLPack without a copy
 
 
 class Buffer(AnyBuffer):
@@ -82,8 +82,8 @@ class Buffer(AnyBuffer):
         start = -whole.__array_interface__["data"][0] % _ALIGNMENT
         return cls(device, whole[start : start + size], memory_type, usage, access)
 
-    def _derived(self, memory: Memory, offset: int, **given: Any) -> Buffer:
-        return Buffer(self.device, memory, self.memory_type, self.usage, self.access, offset=offset, **given)
+    def _derived(self, memory: Memory, offset: int, **options: Any) -> Buffer:
+        return Buffer(self.device, memory, self.memory_type, self.usage, self.access, offset=offset, **options)
 
     def subspan(self, offset: int, size: int | None = None) -> Buffer:
         size = self.check_range(offset, size, "subspan")
@@ -132,7 +132,7 @@ class Buffer(AnyBuffer):
         self.check_range(offset, size, "invalidate")
 
     def close(self) -> None:
-        """Refuses further use; idempotent. The memory goes with its last view."""
+        """Refuses further use; idempotent. The memory is freed with its last view."""
         self._closed = True
         if self._origin is not None:
             self._origin.close()

@@ -1,4 +1,4 @@
-"""Command buffers: noted when they are recorded, checked when they are submitted, run by the queue's thread."""
+"""Command buffers: noted at recording, checked at submission, run by the queue's thread."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class CommandBuffer(ProgramCommandBuffer):
         self.check_recording()
 
     def begin_label(self, label: str) -> None:
-        """Counts the label: there are no tools to show it."""
+        """Counts the label; there are no tools to show it."""
         self.check_recording()
         self._labels += 1
 
@@ -181,7 +181,7 @@ class CommandBuffer(ProgramCommandBuffer):
         return executable, specialised, tuple(ranges)
 
     def _note(self, run: Callable[..., None], *arguments: object) -> None:
-        """Keeps a command. What needs no table is checked at once."""
+        """Keeps a command. Parts that need no table are checked immediately."""
         self.check_recording()
         for argument in arguments:
             for item in argument if isinstance(argument, tuple) else (argument,):
@@ -210,7 +210,7 @@ class CommandBuffer(ProgramCommandBuffer):
     # -- submission ----------------------------------------------------------------------------------
 
     def prepare(self, table: Sequence[Any] | None) -> list[Callable[[], None]]:
-        """Returns the checked actions, with the table's buffers in place of slots. For ``Queue``."""
+        """Returns the checked actions, with the table's buffers in place of slots. Called by ``Queue``."""
         self.check_executable()
         buffers = self._buffers(table or ())
         actions: list[Callable[[], None]] = []
@@ -223,7 +223,7 @@ class CommandBuffer(ProgramCommandBuffer):
         return actions
 
     def _buffers(self, table: Sequence[Any]) -> list[AnyBuffer | None]:
-        """Returns the buffers of a table, of buffers or of ``(buffer, offset, length)``; unused slots may be null."""
+        """Returns the buffers of a table of buffers or of ``(buffer, offset, length)``; unused slots may be null."""
         if table and not self.binding_capacity:
             raise InvalidArgumentError(f"{self.name} has no binding slots, but a binding table was given")
         buffers: list[AnyBuffer | None] = []
@@ -249,7 +249,7 @@ class CommandBuffer(ProgramCommandBuffer):
         return f"<CommandBuffer {self.name}, {self.state.value}>"
 
 
-# -- commands: with ``check`` their arguments are checked, without they run ------------------------------
+# -- commands: with ``check`` they check their arguments, otherwise they run ------------------------------
 
 
 def _fill(target: Buffer, pattern: bytes, offset: int, size: int | None, *, check: bool = False) -> None:

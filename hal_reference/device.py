@@ -58,10 +58,10 @@ class ProgramAllocator(AnyAllocator):
         return buffer
 
     def trim(self) -> None:
-        """Does nothing: nothing is kept."""
+        """Does nothing, as no memory is kept."""
 
     def close(self) -> None:
-        """Does nothing but to note it: nothing is kept."""
+        """Only notes that it is closed, as no memory is kept."""
         self.is_closed: bool = True
 
 
@@ -77,7 +77,7 @@ class Device(LogicalDevice, AnyDevice):
         _devices.add(self)
 
     def trim(self) -> int:
-        """Frees nothing: no memory is kept."""
+        """Frees nothing, as no memory is kept."""
         self.check_usable()
         for cache in self.caches:
             cache.trim()
@@ -166,7 +166,7 @@ class Device(LogicalDevice, AnyDevice):
         raise UnimplementedError("the reference device has no timestamps; profile the program on a Vulkan device")
 
     def close(self, timeout: float | None = CLOSE_TIMEOUT_S) -> None:
-        """Ends work under way at the next operation and fails work that has not begun with CANCELLED; idempotent.
+        """Stops current work at the next operation and fails work not yet begun with CANCELLED; idempotent.
 
         It waits for nothing, whatever the ``timeout``.
         """
@@ -186,7 +186,7 @@ _devices: WeakRegistry[Device] = WeakRegistry()
 
 
 def _after_fork_in_child() -> None:
-    """Abandons the devices: a child has no queue threads, and locks that they may have held."""
+    """Abandons the devices: a child has no queue threads, but perhaps locks that they held."""
     error = FailedPreconditionError("this device was opened before the process was forked; open a device in the child")
     for device in _devices:
         device.lost = error

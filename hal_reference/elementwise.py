@@ -13,13 +13,13 @@ from .program import Array, Definition, Evaluator, Node
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Returns whether a dtype is a real floating-point type, NumPy's or one of ml_dtypes."""
+    """Returns whether a dtype is a real floating-point type of NumPy or ml_dtypes."""
     return dtype.kind == "f" or bool(dtype.kind == "V" and "float" in dtype.name)
 
 
 def convert(value: Array, dtype: np.dtype[Any]) -> Array:
     """Converts elements: complex numbers to their real parts, to booleans by comparison with zero, floats to integers
-    towards zero, saturated, NaN to zero.
+    towards zero with saturation and NaN to zero.
     """
     source = value.dtype
     if dtype == source:
@@ -33,7 +33,7 @@ def convert(value: Array, dtype: np.dtype[Any]) -> Array:
         is_unsigned, bits = dtype.name.startswith("u"), _bits(dtype)
         info = (0, 2**bits - 1) if is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
         inside = np.where(np.isnan(whole), 0.0, np.clip(whole, float(info[0]), float(info[1])))
-        # The largest 64-bit integers are not doubles: clipped ones are set by hand.
+        # The largest 64-bit integers are not doubles, so clipped values are set explicitly.
         saturated = np.where(inside >= float(info[1]), 0.0, inside)
         wide = saturated.astype(np.uint64 if info[0] == 0 else np.int64).astype(dtype)
         return np.where(inside >= float(info[1]), np.array(info[1]).astype(dtype), wide).astype(dtype)
@@ -43,14 +43,15 @@ def convert(value: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _bits(dtype: np.dtype[Any]) -> int:
-    """Returns the number of an element's bits, such as 4 for ``int4``, which a whole byte holds."""
+    """Returns the bits of an element, such as 4 for ``int4``, although it takes a whole byte."""
     number = re.search(r"\d+", dtype.name)
     return int(number[0]) if number else 1
 
 
 def by_doubles(function: Callable[[Array], Array]) -> Definition:
-    """Defines a unary element-wise function that is computed in double precision, for doubles in the longest precision
-    available.
+    """Defines a unary element-wise function computed in double precision.
+
+    For doubles, in the longest precision available.
     """
 
     def define(_: Evaluator, node: Node, operands: Sequence[Array]) -> Sequence[Array]:
@@ -79,7 +80,7 @@ def structural(function: Callable[[Node, Sequence[Array]], Array]) -> Definition
 
 
 def of_one_element(function: Callable[[Node, Sequence[Array]], Array]) -> Definition:
-    """Defines an operation that changes nothing in a body, which runs over arrays of scalars."""
+    """Defines an operation that changes nothing in a body, as bodies run over arrays of scalars."""
 
     def define(node: Node, operands: Sequence[Array]) -> Array:
         return function(node, operands) if node.types[0].shape or operands[0].size == 1 else operands[0]
@@ -103,7 +104,7 @@ def _log_plus_one(value: Array) -> Array:
 def _exponential(value: Array) -> Array:
     result = np.asarray(np.exp(value))
     if value.dtype.kind == "c":
-        # An infinity has no direction.
+        # An infinity has no phase.
         result[np.isinf(value.real) & ~np.isfinite(value.imag)] = complex(math.nan, math.nan)
     return result
 
@@ -121,7 +122,7 @@ def _round_away(value: Array) -> Array:
 
 def _round_nearest_afz(value: Array) -> Array:
     rounded = _round_away(value)
-    # Adding a half may round up the value just below it.
+    # Adding a half may round up the largest value below a half.
     return np.where(np.abs(rounded - value) > 0.5, np.trunc(value), rounded)
 
 
@@ -143,9 +144,7 @@ def _remainder(left: Array, right: Array) -> Array:
 
 
 def _unbounded(value: Array) -> Array:
-    """Returns an array of Python's integers with at least one dimension: NumPy turns results without dimensions into
-    64-bit numbers.
-    """
+    """Returns an array of Python integers of rank 1 or more, as NumPy turns results of rank 0 into 64-bit numbers."""
     return np.atleast_1d(value).astype(object)
 
 
@@ -198,9 +197,7 @@ def _extreme(choose: Callable[[Array, Array], Array], compare: Callable[[Array, 
 
 
 def _shift(function: Callable[[Array, Array], Array], *, is_signed: bool = False) -> Callable[..., Array]:
-    """Shifts Python's integers, as unsigned ones unless ``is_signed``; an amount of at least the width shifts out all
-    bits.
-    """
+    """Shifts Python integers, unsigned unless ``is_signed``; an amount of at least the width shifts out all bits."""
 
     def shifted(value: Array, amount: Array) -> Array:
         bits = _bits(value.dtype)
@@ -230,7 +227,7 @@ def _bitwise(function: Callable[[Array, Array], Array]) -> Callable[..., Array]:
 def _arithmetic(
     function: Callable[[Array, Array], Array], of_bools: Callable[[Array, Array], Array]
 ) -> Callable[..., Array]:
-    """Computes sums, products and so on; for booleans by logic."""
+    """Computes arithmetic operations such as sums and products; for booleans by logic."""
     return lambda left, right: (of_bools if left.dtype == np.bool_ else function)(left, right)
 
 
@@ -243,7 +240,7 @@ def _absolute(value: Array) -> Array:
 
 
 def _counted(count: Callable[[int, int], int]) -> Definition:
-    """Defines an operation that counts bits, from an integer without its sign and its width."""
+    """Defines an operation that counts bits, from an unsigned integer and its width."""
 
     def function(value: Array) -> Array:
         bits = _bits(value.dtype)
@@ -292,7 +289,7 @@ def _complex(node: Node, operands: Sequence[Array]) -> Array:
 
 
 def _reduce_precision(node: Node, operands: Sequence[Array]) -> Array:
-    """Rounds the mantissa to nearest even; overflow gives infinity, underflow zero."""
+    """Rounds the mantissa to nearest even; overflow becomes infinity, underflow zero."""
     (value,) = operands
     exponent_bits, mantissa_bits = node.attributes["exponent_bits"], node.attributes["mantissa_bits"]
     wide = value.astype(np.float64)

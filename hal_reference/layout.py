@@ -15,7 +15,7 @@ Memory: TypeAlias = npt.NDArray[np.uint8]
 
 
 def _packed_per_byte(dtype: np.dtype[Any]) -> int:
-    """Returns the elements in a byte of memory: integers of 2 and 4 bits are packed, all else takes whole bytes."""
+    """Returns the elements per byte of memory: integers of 2 and 4 bits are packed, other types take whole bytes."""
     return {"int2": 4, "uint2": 4, "int4": 2, "uint4": 2}.get(dtype.name, 1)
 
 

@@ -40,7 +40,7 @@ def _product(left: Array, right: Array) -> Array:
 
 
 def dot_general(node: Node, operands: Sequence[Array]) -> Array:
-    """Computes a batched contraction; batch dimensions come first, then the left operand's, then the right's."""
+    """Computes a batched contraction: batch dimensions, then the left operand's, then the right's."""
     left, right = operands
     get = node.attributes.get
     left_batch, right_batch = get("lhs_batching_dimensions", ()), get("rhs_batching_dimensions", ())
@@ -115,7 +115,7 @@ def convolution(node: Node, operands: Sequence[Array]) -> Array:
 
 
 def cholesky(value: Array, lower: bool) -> Array:
-    """Returns the triangular factor of positive definite matrices; NaN for others."""
+    """Returns the triangular factor of positive definite matrices; NaN for other matrices."""
     wide = value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
     matrix = wide if lower else np.conj(np.swapaxes(wide, -1, -2))
     size = matrix.shape[-1]

@@ -18,14 +18,14 @@ class Fails(Protocol):
 
 
 class LogicalDevice(AnyDevice):
-    """The state of a device, all of it on the host.
+    """The state of a device, entirely on the host.
 
     Attributes:
-        lock: the lock of payloads, failures and the queue. It is native, unlike ``changed``: an interrupt cannot leave
-            it locked.
-        changed: the condition that is notified whenever one of them changes.
-        on_change: a function that is called on such a change without the lock: held work may run.
-        semaphores: the semaphores that are alive.
+        lock: the lock of payloads, failures and the queue. Unlike ``changed`` it is native, so an interrupt cannot
+            leave it locked.
+        changed: the condition that is notified of their changes.
+        on_change: a function that is called after such a change without the lock, to run held work.
+        semaphores: the live semaphores.
     """
 
     name = "reference"
@@ -42,7 +42,7 @@ class LogicalDevice(AnyDevice):
         self.semaphores: WeakRegistry[Fails] = WeakRegistry()
 
     def check_running(self) -> None:
-        """Raises CancelledError if the device was closed. For evaluations under way."""
+        """Raises CancelledError if the device was closed. Called during evaluations."""
         if self.is_closed:
             raise CancelledError("the device was closed")
 

@@ -1,7 +1,7 @@
-"""The meaning of each operation, in NumPy: the definition that devices are tested against.
+"""The definition of each operation in NumPy, against which devices are tested.
 
-Operations and their constraints are those of StableHLO's specification (``docs/spec.md``). Where the specification
-leaves the order or the accuracy open, this is one of the permitted results: reductions are pairwise, transcendental
+Operations and their constraints are those of StableHLO's specification (``docs/spec.md``). If the specification leaves
+the order or the accuracy open, this is one of the permitted results: reductions are pairwise, and transcendental
 functions are rounded from double precision.
 """
 

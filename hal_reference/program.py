@@ -27,7 +27,7 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class SizeNumber:
-    """A size of the function, by its number, in place of an integer attribute that depends on the call."""
+    """A size of the function, by its number, in place of an integer attribute that is call-dependent."""
 
     number: int
 

@@ -66,8 +66,8 @@ class Function:
         """Returns the function with a dispatch's values in place of symbols.
 
         Raises:
-            InvalidArgumentError: the number of values is not that of the symbols, or a length is negative or too large
-                with them.
+            InvalidArgumentError: the number of values differs from that of the symbols, or makes a length negative or
+                too large.
         """
         if len(constants) != self.symbols:
             raise InvalidArgumentError(f"{self.name} takes {self.symbols} constants, got {len(constants)}")
@@ -122,7 +122,7 @@ def decode(blob: memoryview) -> tuple[Function, ...]:
 
     Raises:
         InvalidArgumentError: the data is no executable of the format, or is damaged.
-        IncompatibleError: it has another version of the format.
+        IncompatibleError: it has an unknown version of the format.
         UnimplementedError: it has an unknown operation.
     """
     if blob.nbytes < HEADER.size or bytes(blob[:4]) != MAGIC:
@@ -144,7 +144,7 @@ def decode(blob: memoryview) -> tuple[Function, ...]:
 
 
 class _Reader:
-    """Reads functions; malformed ones raise one of the errors that ``decode`` catches."""
+    """Reads functions; malformed functions raise an error that ``decode`` catches."""
 
     def __init__(self, data: memoryview) -> None:
         self._data = data

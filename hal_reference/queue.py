@@ -1,7 +1,7 @@
 """The queue: a thread that runs submissions in order.
 
-A submission whose waits nobody has scheduled is held back and blocks no other; the one that schedules them releases it.
-The thread starts with the first submission and ends when there has been none for a second.
+A submission with unscheduled waits is held back and blocks no other; the submission that schedules them releases it.
+The thread starts with the first submission and ends after a second without submissions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Submission:
                 action()
         except PumiceError as raised:
             return raised
-        except BaseException as raised:  # whoever waits is told
+        except BaseException as raised:  # waiters get the error
             _log.exception("a submission to the reference device raised")
             return InternalError(f"a submission raised {type(raised).__name__}: {raised}")
         return None
@@ -78,7 +78,7 @@ class Queue:
         signals: Sequence[tuple[Any, int]] = (),
         bindings: Sequence[Any] | None = None,
     ) -> int:
-        """Hands work to the thread; returns at once. See ``hal.device.Submits``."""
+        """Hands work to the thread; returns immediately. See ``hal.device.Submits``."""
         device = self.device
         device.check_usable()
         for semaphore, _ in (*waits, *signals):
@@ -104,11 +104,11 @@ class Queue:
         return 0
 
     def release(self) -> None:
-        """Runs held work that can run now, and drops work that can no longer run. The caller holds no lock."""
+        """Runs held work that can run now, and drops work that can never run. The caller holds no lock."""
         due: Due = []
         with self.device.lock:
             progress = True
-            while progress:  # what is released may schedule what another one waits for
+            while progress:  # released work may schedule another submission's waits
                 progress = False
                 for submission in list(self._held):
                     if submission.failure() is not None:
@@ -147,7 +147,7 @@ class Queue:
             with self.device.lock:
                 self._running = False
                 due = self._finished(submission, error)
-            del submission, error  # while the thread waits, it keeps nothing that they used
+            del submission, error  # a waiting thread must not keep their objects alive
             self.release()
             notify_all(due)
             due.clear()
@@ -176,7 +176,7 @@ class Queue:
         return not self._ready and not self._running
 
     def drop(self, error: PumiceError) -> None:
-        """Fails work that has not begun: the device is closed."""
+        """Fails work that has not begun, as the device is closed."""
         due: Due = []
         with self.device.lock:
             dropped = [*self._held, *self._ready]

@@ -49,7 +49,7 @@ def philox(key: tuple[int, int], counters: Sequence[Array]) -> list[Array]:
 
 
 def rng_bit_generator(_: Evaluator, node: Node, operands: Sequence[Array]) -> Sequence[Array]:
-    """Returns the next state and random bits, as XLA computes them: a state of 64-bit words, the key first."""
+    """Returns the next state and random bits, as in XLA: a state of 64-bit words, the key first."""
     state = np.ascontiguousarray(operands[0])
     words = [int(word) for word in state.view(np.uint64)]
     spec = node.types[1]
@@ -62,7 +62,7 @@ def rng_bit_generator(_: Evaluator, node: Node, operands: Sequence[Array]) -> Se
         bits, used = _philox_words(key, words, per_word, width)
     else:
         bits, used = _threefry_words(key, words[1], spec.shape, width)
-    # A state of two words has no upper half of the counter: the key takes its place.
+    # A state of two words has no upper half of the counter, so the key takes its place.
     new = [words[0], (words[1] + used) & (2**64 - 1), *words[2:]]
     if width == 8:
         pairs = bits.reshape(-1, 2)[:total].astype(np.uint64)
@@ -74,8 +74,8 @@ def rng_bit_generator(_: Evaluator, node: Node, operands: Sequence[Array]) -> Se
 
 
 def halved(shape: Sequence[int]) -> tuple[int, list[int]]:
-    """Returns the dimension along which pairs of 32-bit words lie, the first even one or else the longest, and the
-    shape with that dimension halved, rounded up.
+    """Returns the dimension along which pairs of 32-bit words lie (the first even one, or else the longest), and the
+    shape with half that dimension, rounded up.
     """
     even = [axis for axis, length in enumerate(shape) if length % 2 == 0]
     axis = even[0] if even else max(range(len(shape)), key=lambda dimension: shape[dimension])

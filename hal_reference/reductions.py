@@ -17,7 +17,7 @@ _MAX_IN_ORDER: Final = 128
 
 
 def _folded(evaluator: Evaluator, body: Body, values: Sequence[Array], starts: Sequence[Array]) -> list[Array]:
-    """Reduces the last axis: pairwise while it is long, then one after another from the initial values."""
+    """Reduces the last axis: pairwise while it is long, then in order from the initial values."""
     values = list(values)
     while values[0].shape[-1] > _MAX_IN_ORDER:
         length = values[0].shape[-1]
@@ -44,12 +44,12 @@ def _reduce(evaluator: Evaluator, node: Node, operands: Sequence[Array]) -> Sequ
 
 
 def shaped(node: Node, values: Sequence[Array]) -> list[Array]:
-    """Broadcasts values to the result types, since a body may return a constant with fewer dimensions."""
+    """Broadcasts values to the result types, as a body may return a constant with fewer dimensions."""
     return [np.broadcast_to(value, spec.shape) for value, spec in zip(values, node.types, strict=True)]
 
 
 def _windows(node: Node, value: Array, fill: Array) -> tuple[Array, Array]:
-    """Returns the elements of each window along a last axis, ``fill`` outside of the operand, and linear indices."""
+    """Returns the elements of each window along a last axis (``fill`` outside the operand), and linear indices."""
     rank = value.ndim
     get = node.attributes.get
     sizes = node.attributes["window_dimensions"]
@@ -104,7 +104,7 @@ def _select_and_scatter(evaluator: Evaluator, node: Node, operands: Sequence[Arr
 def _sort(evaluator: Evaluator, node: Node, operands: Sequence[Array]) -> Sequence[Array]:
     """Sorts each block of the sorted axis; without the attribute ``block``, the whole axis."""
     axis = node.attributes.get("dimension", -1)
-    # Further operands are the digits and their positions, which only devices use.
+    # Further operands are the digits and their positions, used only by devices.
     operands = operands[: len(node.types)]
     moved = [np.moveaxis(value, axis, -1) for value in operands]
     length = moved[0].shape[-1]

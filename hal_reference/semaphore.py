@@ -1,7 +1,7 @@
 """Timeline semaphores on the host.
 
-Thread rule: any thread. A device's semaphores and its queue share one lock, which nothing holds while it computes or
-calls back.
+Thread rule: any thread. A device's semaphores and its queue share one lock, which is not held during computations or
+callbacks.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from ..status import (
 from ..waits.notification import Callback, Notification
 from .logical_device import LogicalDevice
 
-_SLICE_S: Final = 0.25  # waits end at a fork, too, which tells nobody
+_SLICE_S: Final = 0.25  # waits also end at a fork, which sends no notification
 
 Due = list[tuple[Notification, PumiceError | None]]
 
 
 class Semaphore(AnySemaphore):
-    """A payload that only goes up.
+    """A payload that only increases.
 
     Attributes:
         pending: the payloads that submitted work will signal, in order.
@@ -78,7 +78,7 @@ class Semaphore(AnySemaphore):
         notify_all(due)
 
     def advance(self, value: int) -> Due:
-        """Raises the payload; returns whom to notify. The caller holds the lock."""
+        """Raises the payload; returns the notifications to call. The caller holds the lock."""
         self.reached: int = max(self.reached, value)
         self.scheduled: int = max(self.scheduled, value)
         self.device.changed.notify_all()
@@ -93,7 +93,7 @@ class Semaphore(AnySemaphore):
         notify_all(due)
 
     def set_failure(self, error: PumiceError) -> Due:
-        """Fails it, the first time; returns whom to notify. The caller holds the lock."""
+        """Fails it, the first time; returns the notifications to call. The caller holds the lock."""
         self.failure = self.failure or error
         self.device.changed.notify_all()
         return self._due()
@@ -137,7 +137,7 @@ class Semaphore(AnySemaphore):
             raise self.device.lost.again()
 
     def close(self) -> None:
-        """Refuses further use; idempotent. Whoever waits for it gets CANCELLED."""
+        """Refuses further use; idempotent. Its waiters get CANCELLED."""
         self.fail(CancelledError(f"{self.name} was closed"))
         self.is_closed: bool = True
 

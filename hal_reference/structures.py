@@ -121,7 +121,7 @@ def _scatter(evaluator: Evaluator, node: Node, operands: Sequence[Array]) -> Seq
     kept = [axis for axis in range(len(target_shape)) if axis not in inserted and axis not in input_batch]
     inside = np.ones(shape, np.bool_)
     for axis, source in zip(kept, window, strict=True):
-        # A sum of a far index and a window's offset may wrap around: such an index is outside anyway.
+        # The sum of a distant index and a window's offset may wrap around, but such an index is outside in any case.
         inside &= (full[axis] >= -(2**62)) & (full[axis] < 2**62)
         full[axis] = full[axis] + grid[source]
     for axis, length in enumerate(target_shape):
@@ -141,7 +141,10 @@ def _scatter(evaluator: Evaluator, node: Node, operands: Sequence[Array]) -> Seq
 
 
 def rounds(targets: Array) -> Iterator[Array]:
-    """Yields the positions of targets in rounds; no target repeats within a round, and each keeps its order."""
+    """Yields the positions of targets in rounds.
+
+    No target repeats within a round, and updates of a target stay in order.
+    """
     order = np.argsort(targets, kind="stable")
     ordered = targets[order]
     is_first = np.ones(ordered.size, np.bool_)

@@ -1,8 +1,8 @@
 """Waits for one source or several, with a deadline: by a callback, or blocking.
 
 ``arm`` arms each source by its own ``notify``, and one callback gets the outcome. A blocking wait for one source is its
-``wait_until``. For several they are armed together and the thread sleeps until the callback, so a failure is known at
-once, however long the others take.
+``wait_until``. Several sources are armed together and the thread sleeps until the callback, so a failure is known
+immediately, however long the other sources take.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from .wait_frame import WaitFrame
 
 
 class ArmedWait(JointNotification):
-    """A wait that is under way: its callback comes exactly once, or never if it is cancelled first.
+    """A wait in progress: its callback comes exactly once, or never if it is cancelled first.
 
-    The first failure is the outcome, unless enough of the ``count`` sources were ready before; with ``any`` one is.
+    The first failure is the outcome, unless enough of the ``count`` sources were ready before; with ``any`` one source
+    is enough.
     """
 
     __slots__ = ("__weakref__", "_any", "_count")
@@ -31,7 +32,7 @@ class ArmedWait(JointNotification):
         self._count = count
 
     def _source_ended(self, error: object) -> None:
-        # The source may be a user's, and call back with anything.
+        # The source may be a user's, which may call back with any value.
         if isinstance(error, BaseException):
             error = as_pumice_error(error, "a wait source")
         elif error is not None:
@@ -55,7 +56,7 @@ class ArmedWait(JointNotification):
             self.call(DeadlineExceededError(self.describe()))
 
     def describe(self) -> str:
-        """Describes what is missing, for a message."""
+        """Describes the missing sources, for a message."""
         kind = "none" if self._any else str(self._missing)
         if self._count == 1:
             return "the source waited for was not ready in time"
@@ -63,7 +64,7 @@ class ArmedWait(JointNotification):
 
 
 def arm(sources: Sequence[WaitSource], any: bool, deadline: float | None, callback: Callback) -> ArmedWait:
-    """Calls back once all sources are ready, or one of them, or one failed, or the deadline passed.
+    """Calls back once all sources (or with ``any`` one) are ready, one failed, or the deadline passed.
 
     The callback gets ``None`` or the error, in this call or in the thread that makes a source ready. It must not block.
 
@@ -79,7 +80,7 @@ def arm(sources: Sequence[WaitSource], any: bool, deadline: float | None, callba
 
 
 def arm_frame(frame: WaitFrame, deadline: float | None, callback: Callback) -> ArmedWait:
-    """Arms a wait frame: the outcome is on the frame when the callback comes. The earlier deadline counts."""
+    """Arms a wait frame, which has the outcome when the callback comes. The earlier deadline counts."""
 
     def done(error: PumiceError | None) -> None:
         frame.complete(error)
@@ -113,8 +114,8 @@ def _adapt(frame: WaitFrame) -> bool:
 def perform_wait(frame: WaitFrame, deadline: float | None) -> None:
     """Blocks until the frame's wait is over or the caller's deadline passes.
 
-    The outcome is stored on the frame: ready, a source's failure, or that the frame's own deadline passed. When the
-    caller's deadline passes first, the frame is not done and can be waited for again.
+    The outcome is stored on the frame: ready, a source's failure, or the frame's deadline passed. If the caller's
+    deadline passes first, the frame is not done and can be waited for again.
 
     Raises:
         InvalidArgumentError: one of the sources is not a wait source.
@@ -144,7 +145,7 @@ def perform_wait(frame: WaitFrame, deadline: float | None) -> None:
 
 
 def wait_several(sources: Sequence[WaitSource], any: bool, until: float | None) -> None:
-    """Blocks until all sources are ready, or one of them; raises the first failure, or DeadlineExceededError."""
+    """Blocks until all sources are ready, or one with ``any``; raises the first failure, or DeadlineExceededError."""
     late = block(lambda callback: arm(sources, any, None, callback), until)
     if late is not None:
         raise DeadlineExceededError(late.describe())

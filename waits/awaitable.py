@@ -1,7 +1,7 @@
 """``await`` on a wait source: in asyncio coroutines, and in native functions that are coroutines.
 
-Whoever drives a native coroutine sets ``driving``: then ``await`` yields the source to it, and the invocation suspends.
-Anywhere else the source is polled first, if it answers quickly, and then a callback resumes the running asyncio loop.
+The driver of a native coroutine sets ``driving``: then ``await`` yields the source to it, and the invocation suspends.
+Otherwise the source is first polled, if it answers quickly, and then a callback resumes the running asyncio loop.
 Nothing blocks.
 """
 
@@ -18,7 +18,7 @@ from ..status import FailedPreconditionError, PumiceError
 from .notification import Callback
 from .wait_mode import Look, WaitMode, give_way
 
-if TYPE_CHECKING:  # programs without it start sooner
+if TYPE_CHECKING:  # programs start sooner without this import
     import asyncio
 
 
@@ -38,12 +38,12 @@ def look_for(
 
     Args:
         source: a wait source with ``quick_query``; it is polled only if it has ``look``.
-        mode: the wait mode; ``None`` is as the device was opened.
+        mode: the wait mode; ``None`` means the device's mode.
         deadline: the ``monotonic()`` seconds at which to stop.
-        ended: a function that returns whether to stop; called each time.
+        ended: a function that returns whether to stop, called at each poll.
 
     Returns:
-        Whether the source is ready, or ``ended`` said so. Raises its failure.
+        Whether the source is ready, or ``ended`` returned true. Raises its failure.
     """
     look = getattr(source, "look", None)
     looks: Look | None = None if look is None else look(mode)
@@ -69,8 +69,9 @@ _LONGEST_GATHERED: Final = 0.005  # seconds; about as long as a busy thread keep
 class _Mailbox:
     """Outcomes that other threads post for the coroutines of one asyncio loop.
 
-    A thread that gathers wake-ups (``gather_wakes``) may run something long before it wakes the loop. So where several
-    coroutines wait for such threads, the loop checks its mailbox every few milliseconds; a single one is woken at once.
+    A thread that gathers wake-ups (``gather_wakes``) may run long code before it wakes the loop. So if several
+    coroutines wait for such threads, the loop checks its mailbox every few milliseconds; a single coroutine is woken
+    immediately.
     """
 
     __slots__ = ("_due", "_is_called", "_is_watched", "_lock", "_watching")
@@ -136,7 +137,7 @@ class _Mailbox:
 
 
 class _Gathered(threading.local):
-    """Mailboxes that this thread has posted to and whose loops it has yet to wake; ``None`` if it wakes at once."""
+    """Mailboxes that this thread has posted to, whose loops it must still wake; ``None`` if it wakes immediately."""
 
     boxes: dict[_Mailbox, asyncio.AbstractEventLoop] | None = None
 
@@ -167,7 +168,7 @@ def _mailbox_of(loop: asyncio.AbstractEventLoop) -> _Mailbox:
 def tell(loop: asyncio.AbstractEventLoop, callback: Callback, error: PumiceError | None) -> None:
     """Makes a callback in an asyncio loop, from another thread; does nothing if the loop is closed.
 
-    Waking the loop costs more than the call, so callbacks that come before it is awake share one wake-up.
+    Waking the loop costs more than the call, so callbacks made before it is awake share one wake-up.
     """
     _mailbox_of(loop).post(loop, callback, error)
 
@@ -191,7 +192,7 @@ def await_source(source: Any) -> Generator[Any, Any, None]:
             "await on a wait source needs a running asyncio loop, or a native function that is a coroutine"
         )
     if getattr(type(source), "quick_query", False):
-        yield  # the loop's other callbacks first: the work may be done by then
+        yield  # runs the loop's other callbacks first: the work may be done after them
         give_way()
         if source.query() or (yield from look_for(source)):
             return

@@ -1,9 +1,9 @@
 """Deferred waits: a loop polls their source before it arms a callback.
 
-Work of a device is often done by the time that its loop has nothing else to do, or soon after. A few queries are then
-enough, where an armed callback has to wake the device's poll thread and be woken by it. So a loop defers such a wait,
-runs what is scheduled, and then queries the source: once, and again for as long as the source says that polling is
-worthwhile (``look``). What is not ready by then is armed. Only sources with ``quick_query`` are deferred.
+Work of a device is often done by the time that its loop has nothing else to do, or soon after. Then a few queries are
+enough, whereas an armed callback must wake the device's poll thread and be woken by it. So a loop defers such a wait,
+runs scheduled callbacks, and then queries the source: once, and again as long as the source considers polling
+worthwhile (``look``). Sources that are not ready by then are armed. Only sources with ``quick_query`` are deferred.
 
 Thread rule: ``look_at`` in the loop's thread; ``cancel`` from any.
 """
@@ -117,10 +117,10 @@ class DeferredWait(Notification):
 
 
 def look_at(waits: deque[DeferredWait]) -> bool:
-    """Polls the waits deferred by now, in order; returns whether to poll again when the loop is idle.
+    """Polls the deferred waits, in order; returns whether to poll again when the loop is idle.
 
-    Work of a device mostly ends in the order in which it began, so nothing behind the first wait that is not over is
-    queried. When polling for that one ends, all are armed.
+    Work of a device mostly ends in the order in which it began, so waits after the first unfinished wait are not
+    queried. When polling for that wait ends, all are armed.
     """
     for _ in range(len(waits)):
         first = waits[0]

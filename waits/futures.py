@@ -22,13 +22,13 @@ from .latch import Latch
 from .notification import lock
 from .source import WaitSource, WhenReady
 
-if TYPE_CHECKING:  # programs without them start sooner
+if TYPE_CHECKING:  # programs start sooner without these imports
     import asyncio
     import concurrent.futures
 
 
 class _FutureLatch(Latch):
-    """Ready when a future is done; failed if that is. ``await`` on it returns the future's result."""
+    """Ready when a future is done; failed if the future failed. ``await`` on it returns the future's result."""
 
     __slots__ = ("_attached", "future")
     _name = "the future"
@@ -68,7 +68,7 @@ class _FutureLatch(Latch):
 
 
 class FutureSource(_FutureLatch):
-    """Ready when a ``concurrent.futures.Future`` is done; failed if that is.
+    """Ready when a ``concurrent.futures.Future`` is done; failed if the future failed.
 
     ``await`` on it in a native function returns the future's result.
     """
@@ -84,7 +84,7 @@ class FutureSource(_FutureLatch):
 
 
 class AsyncioSource(_FutureLatch):
-    """Ready when an asyncio future or task is done; failed if that is.
+    """Ready when an asyncio future or task is done; failed if that failed.
 
     Args:
         future: a future of a running loop, in any thread.

@@ -1,7 +1,7 @@
-"""Host-side wait sources: events, times, file descriptors, any or all of several.
+"""Host-side wait sources: events, times, file descriptors, and any or all of several sources.
 
-Each is a ``WaitSource`` (source.py): a native function returns a ``Wait`` on it, and ``await`` takes it. Futures are in
-futures.py. Thread rule: every method from any thread.
+Each class is a ``WaitSource`` (source.py), for native functions that return a ``Wait`` on it, and for ``await``.
+Futures are in futures.py. Thread rule: every method from any thread.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Delay(Source):
 
     def notify(self, callback: Callback) -> Notification:
         """Calls back once the time has passed, on the poll thread."""
-        from .poll_thread import PollThread  # here: most programs use no timers
+        from .poll_thread import PollThread  # imported here: most programs use no timers
 
         return PollThread.shared().call_at(self.when, callback)
 
@@ -91,7 +91,7 @@ class Delay(Source):
 class FileReady(Latch):
     """Ready once a file descriptor can be read or written: an eventfd, a pipe, a socket, …
 
-    Once ready it stays ready, whatever is then read from the descriptor.
+    Once ready it stays ready, even after reads from the descriptor.
 
     Args:
         file: a descriptor, or an object with ``fileno()``, which is kept alive. It must stay open.
@@ -135,7 +135,7 @@ class FileReady(Latch):
                 self.settle()
 
     def _armed(self) -> None:
-        from .poll_thread import PollThread  # here: most programs wait for no descriptors
+        from .poll_thread import PollThread  # imported here: most programs wait for no descriptors
 
         if self._watch is None or self._watch.is_done:
             self._watch = PollThread.shared().watch(self.descriptor, self._events, self.settle)
@@ -164,7 +164,7 @@ class _Several(Source):
 
 
 class AnyOf(_Several):
-    """Ready when one of its sources is; failed if one fails before. Without sources it is ready at once.
+    """Ready when one of its sources is ready; failed if one fails before. Without sources it is ready immediately.
 
     Args:
         sources: the wait sources, or values that ``as_wait_source`` takes.
@@ -174,12 +174,12 @@ class AnyOf(_Several):
     _any = True
 
     def query(self) -> bool:
-        """Whether one is ready now; raises the first failure met."""
+        """Whether a source is ready now; raises the first failure met."""
         return not self.sources or True in [source.query() for source in self.sources]
 
 
 class AllOf(_Several):
-    """Ready when all of its sources are; failed as soon as one fails. Without sources it is ready at once.
+    """Ready when all of its sources are ready; failed as soon as one fails. Without sources it is ready immediately.
 
     Args:
         sources: the wait sources, or values that ``as_wait_source`` takes.
@@ -188,5 +188,5 @@ class AllOf(_Several):
     __slots__ = ()
 
     def query(self) -> bool:
-        """Whether all are ready now; raises the first failure met, also behind one that is not ready."""
+        """Whether all are ready now; raises the first failure met, even after a source that is not ready."""
         return False not in [source.query() for source in self.sources]

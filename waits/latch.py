@@ -1,7 +1,7 @@
-"""Latches: the common part of wait sources that become ready by a call instead of a device.
+"""Latches: the common part of wait sources that a call makes ready, instead of a device.
 
 Thread rule: every method from any thread, and from signal handlers. Callbacks run in the thread that settles the latch,
-or in ``notify`` where it is settled already.
+or in ``notify`` if it is already settled.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Latch(Source):
     # -- for subclasses ------------------------------------------------------------------------------
 
     def _armed(self) -> None:
-        """Makes sure that ``settle`` will be called. Called for each callback that is armed."""
+        """Makes sure that ``settle`` will be called. Called for each armed callback."""
 
     def _disarmed(self) -> None:
         """Called when a callback was cancelled."""
@@ -58,7 +58,7 @@ class Latch(Source):
     # -- state ---------------------------------------------------------------------------------------
 
     def settle(self, error: PumiceError | None = None) -> bool:
-        """Makes it ready, or failed; ``False`` and no change if it is settled already."""
+        """Makes it ready, or failed; does nothing and returns ``False`` if it is already settled."""
         with lock:
             if self.is_settled:
                 return False

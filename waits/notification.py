@@ -1,4 +1,4 @@
-"""Callbacks that come once, or never if they are cancelled first: what ``notify`` of every wait source returns.
+"""Callbacks that come once, or never if cancelled first: the results of every wait source's ``notify``.
 
 Thread rule: every method from any thread, and from signal handlers and finalizers: nothing here blocks. Callbacks run
 with no lock held and must not block; what a callback raises is logged.
@@ -16,11 +16,12 @@ from ..status import InvalidArgumentError, PumiceError
 _log = logging.getLogger("pumice.waits.notification")
 
 Callback: TypeAlias = Callable[[PumiceError | None], object]
-"""Gets ``None`` when what was waited for is ready, and the failure otherwise."""
+"""Called with ``None`` when the source is ready, and with its failure otherwise."""
 
 lock: Final = threading.RLock()
-"""One lock for all notifications and latches, held for a few assignments: ten thousand sources need no ten thousand
-locks. Reentrant, as a signal handler or a finalizer may settle a latch while its thread holds it."""
+"""One lock for all notifications and latches, held for a few assignments, so that ten thousand sources do not need ten
+thousand locks. Reentrant, as a signal handler or a finalizer may settle a latch while its thread holds it.
+"""
 
 
 @runtime_checkable
@@ -28,7 +29,7 @@ class Cancellable(Protocol):
     """An armed notification."""
 
     def cancel(self) -> bool:
-        """Disarms it; ``False`` when the callback has been, or is being, called."""
+        """Disarms it; returns ``False`` if the callback was called, or is being called."""
 
 
 class Notifies(Protocol):
@@ -41,7 +42,7 @@ class Notifies(Protocol):
 class Notification:
     """A callback that comes once, or never if it is cancelled first.
 
-    Subclasses release what they hold in ``_ended``.
+    Subclasses release their resources in ``_ended``.
     """
 
     __slots__ = ("_callback",)
@@ -51,7 +52,7 @@ class Notification:
 
     @property
     def is_done(self) -> bool:
-        """Whether it was cancelled, or its callback has been or is being called."""
+        """Whether it was cancelled, or its callback was called or is being called."""
         return self._callback is None
 
     def call(self, error: Exception | None = None) -> None:
@@ -62,7 +63,7 @@ class Notification:
                 callback, self._callback = self._callback, None
             if callback is not None:
                 self._ended(is_cancelled=False)
-        finally:  # an interrupt (Ctrl-C) keeps nobody waiting
+        finally:  # an interrupt (Ctrl-C) leaves no thread waiting
             if callback is not None:
                 try:
                     callback(error)
@@ -70,7 +71,7 @@ class Notification:
                     _log.exception("a notification's callback raised")
 
     def cancel(self) -> bool:
-        """Disarms it; ``False`` when the callback has been, or is being, called."""
+        """Disarms it; returns ``False`` if the callback was called, or is being called."""
         with lock:
             callback, self._callback = self._callback, None
         if callback is None:
@@ -79,7 +80,7 @@ class Notification:
         return True
 
     def _ended(self, *, is_cancelled: bool) -> None:
-        """Called once, when it is cancelled or right before its callback is called."""
+        """Called once, when it is cancelled or immediately before its callback is called."""
 
 
 class JointNotification(Notification):
@@ -89,7 +90,7 @@ class JointNotification(Notification):
 
     Args:
         callback: the callback, as for one source.
-        missing: the number of sources that have to be ready.
+        missing: the number of sources that must be ready.
     """
 
     __slots__ = ("_armed", "_missing")
@@ -100,7 +101,7 @@ class JointNotification(Notification):
         self._armed: list[Cancellable] = []
 
     def arm(self, sources: Sequence[Notifies]) -> None:
-        """Arms every source; with none of them the callback comes at once.
+        """Arms every source; without sources the callback comes immediately.
 
         Raises:
             InvalidArgumentError: a ``notify`` returns nothing to cancel.
@@ -124,7 +125,7 @@ class JointNotification(Notification):
             self.call()
 
     def _add(self, armed: Cancellable) -> None:
-        """Adds a notification to cancel at the end, or cancels it if that has come."""
+        """Adds a notification to cancel at the end, or cancels it if the end has come."""
         with lock:
             self._armed.append(armed)
             is_done = self._callback is None

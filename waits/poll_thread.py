@@ -1,12 +1,12 @@
 """Poll threads: the one mechanism for waits that need a thread.
 
-A poll thread sleeps until something is due and calls back. Callbacks run one after another, with no lock held, and must
-not block. It is started when first needed, and nothing polls.
+A poll thread sleeps until a callback is due and calls it. Callbacks run one after another, with no lock held, and must
+not block. The thread starts when first needed, and never polls.
 
 ``PollThread.shared()`` serves the times and file descriptors of the process. Each device has a poll thread of its own,
-made with a ``NativeWait``: a driver's wait for semaphores cannot be joined with a selector, or with semaphores of
-another device, and it cannot be broken off. While a thread is in such a wait, the shared one makes the calls that come
-due by other means, such as a signal from the host.
+made with a ``NativeWait``: a driver's wait for semaphores cannot be combined with a selector, or with semaphores of
+another device, and cannot be interrupted. While a thread is in such a wait, the shared thread makes calls that become
+due in other ways, such as by a signal from the host.
 
 Thread rule: every method from any thread.
 """
@@ -29,14 +29,14 @@ from ..status import CancelledError, InvalidArgumentError, PumiceError
 from .notification import Callback, Notification
 
 Due: TypeAlias = tuple[Notification, PumiceError | None]
-"""A notification, and what its callback gets."""
+"""A notification, and the argument of its callback."""
 
 _order = itertools.count()
-_LONGEST: Final = 3600.0  # seconds in one sleep; selectors take no more than some weeks
+_LONGEST: Final = 3600.0  # the most seconds of one sleep; selectors accept some weeks at most
 
 # States of a thread.
-_RUNNING: Final = 0  # looks for something to do, and again before it sleeps
-_SLEEPING: Final = 1  # until it is woken, or the next time is due
+_RUNNING: Final = 0  # looks for work, and again before it sleeps
+_SLEEPING: Final = 1  # until woken, or until the next time is due
 _WAITING: Final = 2  # in a native wait
 
 
@@ -47,7 +47,7 @@ class NativeWait(Protocol):
         """Adds the callbacks that are due by now to ``PollThread.due``."""
 
     def is_pending(self) -> bool:
-        """Whether there is work to wait for. Called under the thread's lock: it takes no other."""
+        """Whether there is work to wait for. Called under the thread's lock; it must take no other lock."""
 
     def wait(self) -> None:
         """Blocks until some work is done, or the device is lost."""
@@ -87,7 +87,7 @@ class PollThread:
     """A thread that waits and calls back.
 
     Attributes:
-        due: the notifications to call, in order. Whoever adds to it calls ``flush`` then.
+        due: the notifications to call, in order. Code that adds to it calls ``flush`` afterwards.
     """
 
     _shared: ClassVar[PollThread | None] = None
@@ -97,13 +97,13 @@ class PollThread:
         self._name = name
         self._native = native
         self._pid = os.getpid()
-        # Reentrant, as finalizers cancel; nothing else is locked under it but the shared thread's.
+        # Reentrant, as finalizers cancel; under it only the shared thread's lock is taken.
         self._lock = threading.RLock()
         self._calling = threading.RLock()  # held while a callback runs, in whichever thread
         self._thread: threading.Thread | None = None
         self._is_stopping = False
         self._doing = _RUNNING
-        self._asleep = threading.Lock()  # what it sleeps on while there is no selector; cheaper than an Event
+        self._asleep = threading.Lock()  # blocks its sleep while there is no selector; cheaper than an Event
         self._asleep.acquire()
         self.due: deque[Due] = deque()
         self._timers: list[tuple[float, int, _Timer]] = []  # a heap
@@ -128,7 +128,7 @@ class PollThread:
     # -- the thread ----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Starts the thread, unless it was started or is to stop."""
+        """Starts the thread, unless it was started or is stopping."""
         if self._thread is not None:
             return
         with self._lock:
@@ -147,18 +147,18 @@ class PollThread:
         return self._thread is not None and self._thread.is_alive()
 
     def wake(self) -> None:
-        """Makes the thread check again whether there is something to wait for."""
+        """Makes the thread check again whether there is work to wait for."""
         with self._lock:
             self._wake()
 
     def flush(self) -> None:
-        """Runs due callbacks: in the thread, or in the shared one if that is in a native wait."""
+        """Runs due callbacks: in the thread, or in the shared thread if that one is in a native wait."""
         with self._lock:
             if self.due and not self._wake():
                 PollThread.shared()._call_soon(Notification(self._assist))
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Ends the thread, which must have nothing to wait for, and makes the calls that are due; may be repeated.
+        """Ends the thread, which must have nothing to wait for, and makes due calls; may be repeated.
 
         Returns:
             ``False``, and no calls are made, if the thread is still in a callback after ``timeout`` seconds.
@@ -175,7 +175,7 @@ class PollThread:
         return True
 
     def abandon(self) -> None:
-        """Forgets the thread, in a forked child, where it does not run."""
+        """Forgets the thread in a forked child, where it does not run."""
         self._lock, self._calling = threading.RLock(), threading.RLock()
         self._thread = None
         self._is_stopping = True
@@ -187,19 +187,19 @@ class PollThread:
             self._wake()
 
     def _wake(self) -> bool:
-        """Wakes the thread; ``False`` if it is in a native wait. The caller holds the lock."""
+        """Wakes the thread; returns ``False`` if it is in a native wait. The caller holds the lock."""
         if self._doing == _SLEEPING:
             self._doing = _RUNNING
             if self._selector is None:
                 self._asleep.release()
             else:
-                with contextlib.suppress(BlockingIOError):  # it has been woken already
+                with contextlib.suppress(BlockingIOError):  # it was woken already
                     self._wake_out.send(b"\0")
         return self._doing == _RUNNING
 
     def _assist(self, _: PumiceError | None) -> None:
-        """Makes the calls of a thread that is in a native wait. For the shared thread, which must not block."""
-        # A thread that has come back makes them itself: it checks for more before it waits again.
+        """Makes the calls of a thread that is in a native wait. Called in the shared thread, which must not block."""
+        # A thread that has returned makes them itself, as it checks for more before it waits again.
         while self.due and self._calling.acquire(blocking=False):
             try:
                 self._call_next()
@@ -242,7 +242,7 @@ class PollThread:
                 was_woken = self._asleep.acquire(timeout=-1 if sleep == math.inf else min(max(sleep, 0.0), _LONGEST))
             with self._lock:
                 if not was_woken and self._doing == _RUNNING:
-                    self._asleep.acquire()  # it was woken just when its time was over
+                    self._asleep.acquire()  # it was woken just as its time was over
                 self._doing = _RUNNING
 
     # -- times ---------------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ class PollThread:
     # -- descriptors ---------------------------------------------------------------------------------
 
     def watch(self, descriptor: int, events: int, callback: Callback) -> Notification:
-        """Calls back with ``None`` once one of ``events`` (of ``selectors``) is there, or with InvalidArgumentError.
+        """Calls back with ``None`` once one of ``events`` (of ``selectors``) occurs, or with InvalidArgumentError.
 
         The descriptor, of a pipe, socket, eventfd, …, must stay open until then. Regular files are always ready.
         """
@@ -300,7 +300,7 @@ class PollThread:
         return watch
 
     def _make_selector(self) -> None:
-        self._wake()  # it sleeps without one
+        self._wake()  # it sleeps without a selector
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)
         self._wake_out.setblocking(False)
@@ -315,12 +315,12 @@ class PollThread:
                 self._rearm(watch.descriptor)
 
     def _rearm(self, descriptor: int) -> None:
-        """Tells the selector which events are wanted of a descriptor now. The caller holds the lock."""
+        """Tells the selector the current events of a descriptor. The caller holds the lock."""
         assert self._selector is not None
         events = 0
         for watch in self._watches[descriptor]:
             events |= watch.events
-        # Always anew: the file may have been closed and its number given to another one.
+        # Always anew: the file may have been closed and its number reused.
         if descriptor in self._selector.get_map():
             with contextlib.suppress(OSError, ValueError, KeyError):
                 self._selector.unregister(descriptor)

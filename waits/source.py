@@ -1,7 +1,7 @@
-"""Wait sources: what threads, callbacks and coroutines wait for.
+"""Wait sources: the objects that threads, callbacks and coroutines wait for.
 
-``Source`` is what HAL fences and timepoints, latches, times and descriptors are. A class of a user's need not be one:
-the protocol ``WaitSource`` has the three methods that everything here uses, and ``WhenReady`` has a single one.
+HAL fences and timepoints, latches, times and descriptors are ``Source`` objects. Users' classes need not be: the
+protocol ``WaitSource`` has the three methods that are used here, and ``WhenReady`` has a single method.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 Armed = TypeVar("Armed", bound=Cancellable)
 
 LONGEST_WAIT: Final = min(threading.TIMEOUT_MAX, 1e9)
-"""Seconds, some thirty years. Longer waits have no limit, as platforms' timers end somewhere."""
+"""Seconds, some thirty years. Longer waits have no limit, as platforms' timers have a maximum."""
 
 
 def seconds_until(deadline: float | None) -> float | None:
-    """Returns the seconds left until ``time.monotonic()`` is at ``deadline``, as a limit for threads."""
+    """Returns the seconds until ``time.monotonic()`` reaches ``deadline``, as a timeout for threads."""
     return None if deadline is None else min(max(0.0, deadline - time.monotonic()), LONGEST_WAIT)
 
 
 def block(notify: Callable[[Callback], Armed], deadline: float | None) -> Armed | None:
-    """Blocks until a notification that is armed here comes; raises the failure that it brings.
+    """Blocks until a notification armed here comes; raises its failure.
 
     Returns:
-        ``None``, or the cancelled notification if it has not come at ``deadline``.
+        ``None``, or the cancelled notification if it has not come by ``deadline``.
     """
     ended = threading.Event()
     failures: list[PumiceError] = []
@@ -79,7 +79,7 @@ class Source(WaitSource):
     """A wait source of pumice's own. Subclasses define ``query`` and ``notify``; the other ways to wait follow.
 
     Attributes:
-        quick_query: whether ``query`` is quick, so that loops ask before they arm a callback (deferred.py).
+        quick_query: whether ``query`` is quick, so that loops query before they arm a callback (deferred.py).
         told_late: whether threads that call back may gather wake-ups of asyncio loops (awaitable.py).
     """
 
@@ -88,7 +88,10 @@ class Source(WaitSource):
     told_late: ClassVar[bool] = False
 
     def look(self, mode: WaitMode | None = None) -> Look | None:
-        """Returns how a loop polls it before it arms a callback, in a mode or the device's; ``None`` if not at all."""
+        """Returns the look with which a loop polls before arming a callback; ``None`` for no polling.
+
+        ``mode`` overrides the device's.
+        """
         return None
 
     def wait_until(self, deadline: float | None = None) -> None:
@@ -103,10 +106,10 @@ class Source(WaitSource):
 
 @runtime_checkable
 class WhenReady(Protocol):
-    """The smallest wait source: ``as_wait_source`` makes a whole one of it.
+    """The smallest wait source: ``as_wait_source`` makes it a complete one.
 
     ``when_ready`` is called once, from any thread, and calls back once, from any thread, perhaps before it returns:
-    with nothing when ready, with an exception when failed.
+    without an argument when ready, with an exception when failed.
     """
 
     def when_ready(self, callback: Callable[..., None], /) -> object:
@@ -114,4 +117,4 @@ class WhenReady(Protocol):
 
 
 Waitable: TypeAlias = "WaitSource | WhenReady | concurrent.futures.Future[Any] | asyncio.Future[Any]"
-"""The sources of a ``Wait``: wait sources, and what ``as_wait_source`` takes."""
+"""The sources of a ``Wait``: wait sources, and objects that ``as_wait_source`` converts."""

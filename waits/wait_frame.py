@@ -2,9 +2,9 @@
 
 Calling sequence: a native function returns ``Wait(sources, resume=…)``; the interpreter pushes a ``WaitFrame`` on top
 of the native function's frame and returns to its driver; the driver waits for the sources and stores the outcome on the
-frame; on resumption ``resume`` is called with it and returns the function's results.
+frame; on resumption ``resume`` is called with the outcome and returns the function's results.
 
-Thread rule: that of the invocation: any thread, one at a time.
+Thread rule: the same as for the invocation: any thread, one at a time.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from ..status import InvalidArgumentError, PumiceError
 from .source import Waitable
 
 OnWait: TypeAlias = Literal["suspend", "ask", "block"]
-"""How native functions wait for a device: they return a ``Wait``; they first ask, once a step, whether it is over; or
-they block in place, in calls without a deadline that nothing else can end. The last two save suspending and
-resuming."""
+"""The way in which native functions wait for a device.
+
+They return a ``Wait``; or they first query, once per step, whether it is over; or they block in place, in calls without
+a deadline that nothing else can end. The last two save suspending and resuming.
+"""
 
 
 class StepMode(threading.local):
@@ -39,9 +41,9 @@ class Wait:
     either case, with that source's failure.
 
     Attributes:
-        sources: the wait sources; without any it only yields.
+        sources: the wait sources; without sources it only yields.
         any: whether one ready source is enough.
-        deadline: the ``time.monotonic()`` seconds after which the wait ends with DeadlineExceededError; ``None`` is
+        deadline: the ``time.monotonic()`` seconds after which the wait ends with DeadlineExceededError; ``None`` means
             never.
         resume: a function that is called once, when the wait is over, with ``None`` or the wait's error: a source's
             failure or DeadlineExceededError. It returns the function's results, or another Wait, and raises the
@@ -51,7 +53,7 @@ class Wait:
         InvalidArgumentError: ``sources`` is not a sequence, ``deadline`` no number, or ``resume`` not callable.
     """
 
-    # ``callee``, for the interpreter: the function of another bytecode module that is called, and its arguments.
+    # ``callee``, for the interpreter: the called function of another bytecode module, and its arguments.
     __slots__ = ("any", "callee", "deadline", "resume", "sources")
 
     def __init__(
@@ -100,7 +102,7 @@ class WaitFrame:
     Attributes:
         sources, any, deadline: the same as in the ``Wait``.
         done: whether the outcome is known.
-        error: the outcome: ``None`` or what went wrong.
+        error: the outcome: ``None`` or the error.
     """
 
     __slots__ = ("any", "deadline", "done", "error", "resume", "sources")
@@ -114,7 +116,7 @@ class WaitFrame:
         self.error: PumiceError | None = None
 
     def until(self, deadline: float | None) -> float | None:
-        """Returns the earlier of its own deadline and another."""
+        """Returns the earlier of its own deadline and another deadline."""
         own = self.deadline
         return own if deadline is None else deadline if own is None else min(own, deadline)
 

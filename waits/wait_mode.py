@@ -1,9 +1,9 @@
 """Modes of waiting for a device: to block, to poll, or to poll for a while and then block.
 
-A blocked thread is woken by the operating system, which takes from five to a few hundred microseconds. A thread that
-polls continues at once, and occupies a core. The design is in docs/design/hal.md.
+A blocked thread is woken by the operating system, which takes from five to a few hundred microseconds. A polling thread
+continues immediately, but occupies a core. The design is in docs/design/hal.md.
 
-A device has a mode. A call with another mode sets it for the waits of its thread meanwhile.
+A device has a mode. A call with another mode sets it for its thread's waits during the call.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ WaitMode: TypeAlias = Literal["adaptive", "block", "spin"]
 
 WAIT_MODES: Final[tuple[WaitMode, ...]] = get_args(WaitMode)
 WAIT_VARIABLE: Final = "PUMICE_WAIT"
-"""The environment variable with the mode of devices that are opened without one."""
+"""The environment variable with the mode of devices opened without a mode."""
 
 
 def checked_wait_mode(mode: object, where: str = "wait") -> WaitMode:
-    """Returns the mode itself; raises InvalidArgumentError for anything else."""
+    """Returns the mode itself; raises InvalidArgumentError for other values."""
     if not isinstance(mode, str) or mode not in WAIT_MODES:
         raise InvalidArgumentError(f"{where}: expected one of {', '.join(WAIT_MODES)}, got {shown(mode)}")
     return mode
@@ -39,16 +39,16 @@ def wait_mode_of_environment() -> WaitMode | None:
 
 
 class Look(Protocol):
-    """A *look*: polling a counter before blocking. It learns from its successes how long to poll."""
+    """A *look*: polling a counter before blocking. It learns the polling time from its successes."""
 
     def length(self, now: float) -> float:
-        """Returns the seconds to poll for, 0 for once; ``now`` is ``time.monotonic()``."""
+        """Returns the seconds to poll, 0 for a single query; ``now`` is ``time.monotonic()``."""
 
     def found(self, seconds: float) -> None:
-        """Notes that the wait was over after some seconds of polling."""
+        """Notes that the wait ended after some seconds of polling."""
 
     def missed(self, seconds: float) -> None:
-        """Notes that polling for some seconds was in vain."""
+        """Notes that some seconds of polling were unsuccessful."""
 
 
 class _Chosen(threading.local):
@@ -56,10 +56,10 @@ class _Chosen(threading.local):
 
 
 chosen: Final = _Chosen()
-"""The mode chosen by this thread's calls; ``None`` leaves it to the device."""
+"""The mode chosen by this thread's calls; ``None`` means the device's mode."""
 
 give_way: Final = getattr(os, "sched_yield", None) or (lambda: time.sleep(0))
-"""Yields the core to another thread; returns at once if none wants it."""
+"""Yields the core to another thread; returns immediately if no thread wants it."""
 
 
 class waits:

@@ -183,9 +183,9 @@ class _FunctionReader:
         for node in webs.zeros:
             variable = webs.variable(node)
             blocks[0].instructions.insert(0, Instruction("assign", (Constant(variable.kind),), (variable,)))
-        for block in blocks:
-            block.instructions = [
-                instruction for instruction in block.instructions if instruction.operation not in _SKIPPED
+        for output in blocks:
+            output.instructions = [
+                instruction for instruction in output.instructions if instruction.operation not in _SKIPPED
             ]
         if any(edge.target == 0 for block in blocks for edge in block.edges):
             blocks = _with_start(blocks)

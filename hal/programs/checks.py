@@ -7,13 +7,13 @@ from typing import Any, TypeAlias, TypeVar
 from ...status import InvalidArgumentError, OutOfRangeError
 
 Ref: TypeAlias = Any
-"""The value of a program's variable. Code that runs at each call checks it by using it: a check costs as much."""
+"""The value of a program's variable. Code that runs at each call checks it by using it, as checks are expensive."""
 
 _T = TypeVar("_T")
 
 
 def require(value: Ref, kind: type[_T], name: str, where: str = "") -> _T:
-    """Returns the reference if it is a ``!hal.<name>``; InvalidArgumentError for anything else."""
+    """Returns the reference if it is a ``!hal.<name>``; InvalidArgumentError for other values."""
     if not isinstance(value, kind):
         raise InvalidArgumentError(f"{where}expected a !hal.{name}, got {got(value)}")
     return value

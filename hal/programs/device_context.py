@@ -1,11 +1,11 @@
-"""Device contexts: a VM context's timeline, allocator and queue for one device. A device table has one for each device.
+"""Device contexts: a VM context's timeline, allocator and queue for one device. A device table has one per device.
 
-The usual submission, a command buffer with a binding table and no waits, signals only the stream of the queue, and its
-fence is bound to that. Submissions that wait for other semaphores and may fail with them, and those whose shaders
-report, signal the next payload of the timeline; payloads are reached in the order of submission, and fences cost no
+The usual submission, a command buffer with a binding table and no waits, signals only the queue's stream, and its fence
+is bound to that. Submissions that wait for other semaphores and may fail with them, and submissions whose shaders
+report, signal the next payload of the timeline. Payloads are reached in the order of submission, and fences need no
 semaphores. Work whose waits are not scheduled yet would break that order, so it signals a semaphore of its fence. Waits
-for the timeline and the stream are left out: command buffers of one queue run in order with full barriers between them
-(docs/design/hal.md).
+for the timeline and the stream are left out, as command buffers of one queue run in order with full barriers between
+them (docs/design/hal.md).
 
 Thread rule: any thread; submissions of one context to one device are serialized.
 """
@@ -71,12 +71,12 @@ class DeviceContext:
     # -- profiles ------------------------------------------------------------------------------------
 
     def begin_profile(self, most_slowdown: float | None) -> TimedQueue:
-        """Times all work until ``end_profile``, which must follow; UnimplementedError where there are no timestamps."""
+        """Times all work until ``end_profile``, which must follow; UnimplementedError without timestamps."""
         self.queue = self.timed = self.device.timed_queue(most_slowdown)
         return self.timed
 
     def end_profile(self, timeout: float) -> None:
-        """Ends timing. Waits ``timeout`` seconds at most for timed work to end."""
+        """Ends timing. Waits at most ``timeout`` seconds for timed work."""
         timed, self.timed = self.timed, None
         self.queue = self.device.compute_queue
         if timed is not None:
@@ -87,7 +87,7 @@ class DeviceContext:
     def submit(
         self, command_buffers: Sequence[CommandBuffer], wait: OptionalFence, target: OptionalFence, table: Table = None
     ) -> None:
-        """Runs command buffers once ``wait`` is reached, then signals ``target``. Returns at once.
+        """Runs command buffers once ``wait`` is reached, then signals ``target``. Returns immediately.
 
         A failed ``wait`` fails ``target``, and nothing runs. Nothing is signalled if it raises.
         """
@@ -106,7 +106,7 @@ class DeviceContext:
         if device.dropped:
             device.close_dropped()
         if timeline.failure is not None:
-            # It failed by a race with its user's semaphores.
+            # It failed in a race with its user's semaphores.
             device.check_usable()
             timeline = self.timeline = self.allocator.timeline = device.program_semaphore("context timeline")
             self.allocator.last_signal = 0, 0
@@ -117,7 +117,7 @@ class DeviceContext:
                 return
             waits, direct = self._waits(wait)
             if not direct:
-                # The queue cannot wait for these: submits after a wait on the host.
+                # The queue cannot wait for these, so submits after a wait on the host.
                 run_after(wait, target, lambda: self.submit(command_buffers, None, target, table))
                 return
             if any(value > semaphore.scheduled for semaphore, value in waits):
@@ -131,7 +131,7 @@ class DeviceContext:
             if number:
                 points: Points = ((device.compute_queue.stream, number),)
                 if target is not None and not target.bind(points):
-                    signal_after(Fence(points), target)  # it was materialised meanwhile
+                    signal_after(Fence(points), target)  # the fence was materialised meanwhile
                 return
         with self._lock:
             payload = timeline.scheduled + 1
@@ -208,7 +208,7 @@ class DeviceContext:
             signal_after(here, target)
 
     def beside(self, buffer: Buffer) -> DeviceContext:
-        """Returns the device context of a buffer's device; this one if the program does not have that device."""
+        """Returns the device context of a buffer's device; this context if the program lacks that device."""
         return self.peers.get(buffer.device, self)
 
     def once(
@@ -229,7 +229,7 @@ class DeviceContext:
 
 
 class TransferContexts(dict[LogicalDevice, DeviceContext]):
-    """Device contexts for transfers, made when first used. Their allocators keep no memory for reuse.
+    """Device contexts for transfers, made at their first use. Their allocators keep no memory for reuse.
 
     Args:
         memory: the budget for their allocations; None means no limit.
@@ -247,7 +247,7 @@ class TransferContexts(dict[LogicalDevice, DeviceContext]):
 
 
 class DeviceTable:
-    """The devices of one VM context, in the order in which programs number them, and their device contexts.
+    """The devices of one VM context, in the program's numbering, and their device contexts.
 
     Attributes:
         contexts: the contexts by device.
@@ -263,7 +263,7 @@ class DeviceTable:
                 context.peers = self.contexts
 
     def device_context(self, device: Ref) -> DeviceContext:
-        """Returns the device context of a device; InvalidArgumentError unless it is one of this VM context."""
+        """Returns the device context of a device; InvalidArgumentError unless it belongs to this VM context."""
         try:
             return self.contexts[device]
         except (KeyError, TypeError):
@@ -279,7 +279,7 @@ class DeviceTable:
             context.allocator.close()
 
     def __del__(self) -> None:
-        # May run at any point, under any lock: only takes a note (docs/design/hal.md).
+        # May run at any point, under any lock, so it only appends to a list (docs/design/hal.md).
         for device, context in getattr(self, "contexts", {}).items():
             if not context.allocator.is_closed:
                 device.dropped.append(context.allocator)

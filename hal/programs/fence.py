@@ -1,12 +1,12 @@
-"""Fences of compiled modules, which are made before anything is submitted and bound when it is.
+"""Fences of compiled modules, which are made before a submission and bound at it.
 
-A ``HalFence`` starts *unbound*: a plain object, no semaphore. It is bound once,
+A ``HalFence`` starts *unbound*, as a plain object without a semaphore. It is bound once,
 
 - to the payload that a submission signals on the queue's stream or on its context's timeline,
 - to the payloads of another fence, by operations that wait for one fence, need no device and signal the other,
-- to nothing, when it is signalled from the host or by an operation that waits for nothing, or
-- to a semaphore of its own, when its timepoints are needed before (it is *materialised*); the operation that signals
-  it then signals that semaphore.
+- to nothing, when it is signalled from the host or by an operation without waits, or
+- to a semaphore of its own, when its timepoints are needed earlier (it is *materialised*); then the operation that
+  signals it signals that semaphore.
 
 Thread rule: every function and method may be called from any thread.
 """
@@ -31,7 +31,7 @@ Points: TypeAlias = tuple[tuple[Semaphore, int], ...]
 AnyFence: TypeAlias = "HalFence | Fence"
 OptionalFence: TypeAlias = "HalFence | Fence | None"
 
-# Held for a few assignments, so that one of two threads binds a fence.
+# Held for a few assignments, so that only one thread binds a fence.
 _transition: Final = threading.Lock()
 _DEFERRED: Final = int(StatusCode.DEFERRED)
 
@@ -56,7 +56,7 @@ class HalFence(Source):
     # -- binding -------------------------------------------------------------------------------------
 
     def bind(self, points: Points) -> bool:
-        """Binds it to timepoints; ``False`` if it was bound before, perhaps by a thread that waits for it."""
+        """Binds it to timepoints; ``False`` if it was already bound, perhaps by a waiting thread."""
         with _transition:
             if self.bound is None:
                 self.bound = points
@@ -64,10 +64,10 @@ class HalFence(Source):
         return False
 
     def points(self) -> Points:
-        """Returns its timepoints; an unbound fence is materialised, a failed one keeps its earlier ones."""
+        """Returns its timepoints; an unbound fence is materialised, a failed fence keeps its earlier timepoints."""
         points = self.bound
         if points is None:
-            # Not under the lock: of two threads the second drops its semaphore.
+            # Not under the lock: the second of two threads drops its semaphore.
             own = self.device.program_semaphore("fence")
             if not self.bind(((own, 1),)):
                 own.close()
@@ -119,7 +119,7 @@ class HalFence(Source):
         return ready
 
     def look(self, mode: WaitMode | None = None) -> Look | None:
-        """Returns how a loop polls before it arms a callback, for one payload; ``None`` for several."""
+        """Returns the look with which a loop polls before arming a callback, for one payload; ``None`` for several."""
         points = self.bound
         return points[0][0].look(points[0][1], mode) if points is not None and len(points) == 1 else None
 
@@ -158,7 +158,7 @@ class HalFence(Source):
 
 
 class _JoinedFence(HalFence):
-    """Ready when all its parts are. Some of them were unbound when it was made."""
+    """Ready when all its parts are ready, of which some were unbound when it was made."""
 
     __slots__ = ("_parts",)
 
@@ -188,7 +188,7 @@ class _JoinedFence(HalFence):
             part.fail(error)
 
     def query(self) -> bool:
-        # All of them: a failure counts even after a part that is not reached.
+        # All of them: a failure counts even after an unreached part.
         reached = [part.query() for part in self._parts]
         return all(reached)
 
@@ -203,12 +203,12 @@ class _JoinedFence(HalFence):
 
 
 def check_fence(fence: Ref) -> AnyFence:
-    """Returns the fence itself; InvalidArgumentError for anything else."""
+    """Returns the fence itself; InvalidArgumentError for other values."""
     return fence if isinstance(fence, (HalFence, Fence)) else require(fence, HalFence, "fence")
 
 
 def optional_fence(fence: Ref) -> OptionalFence:
-    """Returns the fence, or ``None`` for null; InvalidArgumentError for anything else."""
+    """Returns the fence, or ``None`` for null; InvalidArgumentError for other values."""
     return None if fence is None else check_fence(fence)
 
 
@@ -218,7 +218,7 @@ def points_of(fence: AnyFence) -> Points:
 
 
 def failure_of(fence: OptionalFence) -> PumiceError | None:
-    """Returns the known failure of a fence, without asking the device."""
+    """Returns the known failure of a fence, without a query of the device."""
     if fence is None:
         return None
     if isinstance(fence, _JoinedFence):
@@ -245,8 +245,9 @@ def fail(fence: OptionalFence, error: PumiceError) -> None:
 
 
 def join(fences: Sequence[OptionalFence]) -> HalFence:
-    """Returns a fence that is ready when all of ``fences`` are; ``None`` entries are ready. They may be of several
-    devices.
+    """Returns a fence that is ready when all of ``fences`` are; ``None`` entries count as ready.
+
+    The fences may belong to several devices.
     """
     for fence in fences:
         if type(fence) is not HalFence or fence.bound != () or fence.failure is not None:
@@ -281,11 +282,11 @@ def join(fences: Sequence[OptionalFence]) -> HalFence:
 
 
 def alias(wait: OptionalFence, target: OptionalFence) -> None:
-    """Makes ``target`` ready when ``wait`` is, for operations that take no time."""
+    """Makes ``target`` ready when ``wait`` is, for immediate operations."""
     if target is None:
         return
     if type(wait) is HalFence and type(target) is HalFence and wait.failure is None:
-        # The usual case: it is reached, or what one submission signals.
+        # The usual case: it is reached, or is the signal of one submission.
         bound = wait.bound
         is_simple = bound is not None and (not bound or (len(bound) == 1 and bound[0][0].failure is None))
         if is_simple and target.bind(bound or ()):
@@ -304,7 +305,7 @@ def alias(wait: OptionalFence, target: OptionalFence) -> None:
 
 
 def signal_after(wait: OptionalFence, target: OptionalFence, action: Callable[[], None] | None = None) -> None:
-    """Does what ``run_after`` does, and then signals ``target``."""
+    """Does the same as ``run_after``, and then signals ``target``."""
 
     def run() -> None:
         if action is not None:
@@ -317,8 +318,8 @@ def signal_after(wait: OptionalFence, target: OptionalFence, action: Callable[[]
 def run_after(wait: OptionalFence, target: OptionalFence, action: Callable[[], None]) -> None:
     """Runs ``action`` on the host once ``wait`` is reached.
 
-    Never blocks: if ``wait`` is pending, the action runs on a poll thread and must not block there.
-    ``target`` fails if ``wait`` does, or with an error that the action raises.
+    Never blocks: if ``wait`` is pending, the action runs on a poll thread, where it must not block. ``target`` fails if
+    ``wait`` does, or with an error that the action raises.
     """
 
     def run(error: PumiceError | None) -> None:
@@ -343,7 +344,7 @@ def run_after(wait: OptionalFence, target: OptionalFence, action: Callable[[], N
 
 
 def status_of(fence: AnyFence) -> int:
-    """Returns a status code: 0 when reached, DEFERRED when not, else its failure's."""
+    """Returns a status code: 0 if reached, DEFERRED if not, else that of its failure."""
     try:
         return 0 if fence.query() else _DEFERRED
     except PumiceError as error:

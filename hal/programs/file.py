@@ -43,7 +43,7 @@ def upload(
 ) -> None:
     """Writes bytes into a buffer once ``wait`` is reached, then signals ``done``.
 
-    Host-visible memory is written in place if there is nothing to wait for; else the bytes are staged now.
+    Host-visible memory is written in place if there is nothing to wait for; else the bytes are staged immediately.
     """
     check_range(offset, data.nbytes, target.size, "queue.read")
     if failure_of(wait) is not None or not data.nbytes:
@@ -52,7 +52,7 @@ def upload(
         target.write(data, offset)
         signal_after(None, done)
     else:
-        # Freed with the commands that use it, which may have to wait for another device.
+        # Freed with its commands, which may have to wait for another device.
         staged = context.allocator.adopt(context.device.create_buffer(data.nbytes, memory_type=_STAGING))
         staged.write(data)
         context.once("read", lambda commands: commands.copy(staged, target, target_offset=offset), wait, done)
@@ -67,7 +67,7 @@ def read_back(
 ) -> None:
     """Reads ranges of a buffer into host memory once ``wait`` is reached, then signals ``target``.
 
-    ``moves`` has for each range its offset in ``source`` and the memory that receives it.
+    ``moves`` lists for each range its offset in ``source`` and the receiving memory.
     """
     size = sum(data.nbytes for _, data in moves)
     if failure_of(wait) is not None or not size:
@@ -76,7 +76,7 @@ def read_back(
     if source.host_visible:
         signal_after(wait, target, lambda: _read_all(source, moves))
         return
-    # Freed with its last user: the commands or, once they have run, the reading.
+    # Freed with its last user: the commands or, after these, the read.
     staged = context.allocator.adopt(
         context.device.create_buffer(size, memory_type=_STAGING | MemoryTypeFlags.HOST_CACHED)
     )
@@ -99,7 +99,7 @@ def _read_all(buffer: Buffer, moves: Sequence[tuple[int, memoryview]]) -> None:
 
 
 def read_bytes(context: DeviceContext, buffer: Buffer, offset: int, size: int) -> bytes:
-    """Reads bytes of a buffer now; may block for a copy. The program has waited for their writer."""
+    """Reads bytes of a buffer; may block for a copy. The program has waited for their writer."""
     if buffer.host_visible:
         return buffer.read(offset, size)
     check_range(offset, size, buffer.size, "load")
@@ -111,7 +111,7 @@ def read_bytes(context: DeviceContext, buffer: Buffer, offset: int, size: int) -
 
 
 def write_bytes(context: DeviceContext, buffer: Buffer, offset: int, data: bytes) -> None:
-    """Writes bytes of a buffer now; may block for a copy. The program has waited for their users."""
+    """Writes bytes of a buffer; may block for a copy. The program has waited for their users."""
     if buffer.host_visible:
         buffer.write(data, offset)
     else:
@@ -129,9 +129,9 @@ def import_memory(
     *,
     attempt: bool,
 ) -> Buffer | None:
-    """Returns a buffer over host memory in place; ``None`` if that is not possible and ``attempt`` is set, else a copy.
+    """Returns a buffer over host memory in place; else a copy, or ``None`` if ``attempt`` is set.
 
-    ``memory_types`` and ``usage`` are bits as in modules; a ``size`` of -1 is all of ``data``.
+    ``memory_types`` and ``usage`` are bits as in modules; a ``size`` of -1 means all of ``data``.
     """
     if size == -1:
         size = data.nbytes
@@ -141,7 +141,7 @@ def import_memory(
         )
     if data.readonly and not usage & _IMMUTABLE:
         raise PermissionDeniedError("allocator.import: constant data can only be imported for constant use")
-    # On a device with its own memory kernels would read imported memory over the bus.
+    # On a device with its own memory, kernels would read imported memory over the bus.
     if attempt and (device.staging or size < _MIN_IMPORT):
         return None
     buffer = device.import_buffer(data[offset : offset + size], copy=not attempt)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .device_context import DeviceContext
 
 Semaphores: TypeAlias = HalFence | Fence | Sequence[tuple[Semaphore, int]] | None
-"""Timeline semaphores at payloads to wait for, or to signal; or a fence; none for ``None`` and ``()``."""
+"""Timeline semaphores at payloads to wait for, or to signal; or a fence; ``None`` and ``()`` mean none."""
 
 
 class HostProgram(Closeable):
@@ -44,7 +44,7 @@ class HostProgram(Closeable):
     program for each thread.
 
     Attributes:
-        device: the device that it runs on.
+        device: the device that runs it.
         context: the program's timeline, its memory and its access to the device's queue.
     """
 
@@ -58,12 +58,12 @@ class HostProgram(Closeable):
         """Returns the program, ready to run: executables made, commands recorded, constants in device memory.
 
         Args:
-            device: a device of ``pumice.hal_vulkan`` or ``pumice.hal_reference``; it stays the caller's to close.
+            device: a device of ``pumice.hal_vulkan`` or ``pumice.hal_reference``; the caller closes it.
 
         Raises:
-            InvalidArgumentError: the device is none of the HAL's.
+            InvalidArgumentError: the device is not a HAL device.
             NotFoundError: the program has no executables that the device runs.
-            UnavailableError: the device lacks a feature that they need.
+            UnavailableError: the device lacks a feature that the executables need.
         """
         if not isinstance(device, Device):
             raise InvalidArgumentError(
@@ -98,7 +98,7 @@ class HostProgram(Closeable):
         return BufferView(buffer, array.shape, kind)
 
     def to_host(self, view: BufferView) -> npt.NDArray[np.generic]:
-        """Returns the elements of a view as a NumPy array, a copy. Their writer must be done.
+        """Returns a copy of a view's elements as a NumPy array. Their writer must be done.
 
         Raises:
             InvalidArgumentError: the value is no view.
@@ -108,7 +108,7 @@ class HostProgram(Closeable):
         return view.element_type.unpack(read_bytes(self.context, view.buffer, 0, view.byte_length), view.shape)
 
     def close(self) -> None:
-        """Releases all that it made on the device; idempotent. Views that it returned stay valid."""
+        """Releases its objects on the device; idempotent. Returned views stay valid."""
         table = vars(self).get("_table")
         if table is not None:
             table.close()
@@ -131,7 +131,7 @@ def fence_of(points: Semaphores) -> OptionalFence:
     """Returns one fence for semaphores at payloads.
 
     Raises:
-        InvalidArgumentError: the argument is no semaphore with a payload, no sequence of such, and no fence.
+        InvalidArgumentError: the argument is neither a semaphore with a payload, nor a sequence of these, nor a fence.
     """
     if points is None or isinstance(points, (HalFence, Fence)):
         return points
@@ -146,7 +146,7 @@ def fence_of(points: Semaphores) -> OptionalFence:
 
 
 def slot(index: int, offset: int = 0, size: int = -1) -> BindingReference:
-    """Returns bytes of the buffer in a slot of the binding table, -1 to its end."""
+    """Returns bytes of the buffer in a slot of the binding table; a size of -1 means up to its end."""
     return (0, index, None, offset, size)
 
 
@@ -170,7 +170,7 @@ def await_fences(fences: Iterable[OptionalFence], milliseconds: int = -1) -> int
 
 
 def failure(code: int, message: str) -> PumiceError:
-    """Returns the error for a status code that a program fails with; UNKNOWN for an unknown code."""
+    """Returns the error for a status code with which a program fails; UNKNOWN for an unknown code."""
     try:
         status = StatusCode(code)
     except ValueError:

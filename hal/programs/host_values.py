@@ -1,6 +1,6 @@
-"""Bytes and lists on the host that programs compute with: buffers are memory views, lists are Python's.
+"""Host bytes and lists that programs compute with: buffers are memory views, lists are Python lists.
 
-Offsets of loads, stores and fills count elements of their format (``struct``'s letters), other ranges bytes.
+Offsets of loads, stores and fills count elements of their format (``struct``'s letters); other ranges count bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from ...status import InvalidArgumentError, OutOfRangeError, PermissionDeniedError, ResourceExhaustedError
 
 MAX_HOST_BYTES = 1 << 32
-"""The most bytes of a buffer that a program makes on the host."""
+"""The most bytes of a buffer that a program creates on the host."""
 
 MAX_LIST_SIZE = 1 << 24
 """The most elements of a list."""
@@ -65,7 +65,7 @@ def load(letter: str, data: memoryview | None, index: int) -> Any:
 
 
 def store(letter: str, data: memoryview | None, index: int, value: float) -> None:
-    """Writes an element; an integer's low bits."""
+    """Writes an element; of an integer the low bits."""
     fill(letter, data, index, 1, value)
 
 
@@ -74,12 +74,12 @@ def fill(letter: str, data: memoryview | None, index: int, count: int, value: fl
     view = _writable(data)
     start = _place(letter, view, index, count)
     size = struct.calcsize(letter)
-    one = (
+    element = (
         struct.pack(f"<{letter}", value)
         if letter in "fd"
         else (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")
     )
-    view[start : start + size * count] = one * count
+    view[start : start + size * count] = element * count
 
 
 def cast(value: Any, kind: type) -> Any:
@@ -98,7 +98,7 @@ def put(items: list[Any] | None, index: int, value: Any) -> None:
 
 
 def resize(items: list[Any] | None, size: int, zero: Any) -> None:
-    """Shortens a list, or fills it up."""
+    """Shortens a list, or extends it with ``zero``."""
     if items is None:
         raise InvalidArgumentError("expected a !vm.list, got null")
     if not 0 <= size <= MAX_LIST_SIZE:

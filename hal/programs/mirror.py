@@ -2,7 +2,7 @@
 
 A ``Mirror`` stands in for such a buffer. Ranges that commands use are copied to it through the host before they run,
 and ranges that they may have written are copied back before their signal fence is reached. So a program for several
-devices runs whatever buffers they share, at a cost for each byte.
+devices can share any buffers, at a cost per byte.
 
 Calling sequence: command buffers note their uses (``ProgramCommandBuffer.reference``) → ``submit_across`` at each
 submission.
@@ -53,11 +53,11 @@ def mirrored_table(
         for root, (low, high) in spans.items()
     }
     replaced: list[tuple[Buffer | None, int, int]] = []
-    for slot, (entry, place) in enumerate(zip(table, places, strict=True)):
-        if place is None:
+    for slot, (entry, mirrored) in enumerate(zip(table, places, strict=True)):
+        if mirrored is None:
             replaced.append(entry)
             continue
-        root, start, length = place
+        root, start, length = mirrored
         mirror = mirrors[root]
         for offset, size, written in uses.get(slot, ()):
             mirror.uses.add((start + offset, length - offset if size == -1 else size, written))
@@ -66,7 +66,7 @@ def mirrored_table(
 
 
 class _Transfer:
-    """Copies of one mirror, through the foreign buffer itself or a host-visible buffer beside it."""
+    """Copies of one mirror, through the foreign buffer itself or through a host-visible buffer."""
 
     def __init__(self, mirror: Mirror, once: Once) -> None:
         self.mirror = mirror
@@ -78,7 +78,7 @@ class _Transfer:
             self.staged = device.create_buffer(mirror.local.size, memory_type=_HOST)
 
     def fetch(self) -> HalFence | None:
-        """Copies used ranges to host-visible memory; ``None`` when they are there."""
+        """Copies used ranges to host-visible memory; returns ``None`` if they are already there."""
         return self._copy(self.mirror.ranges(written=False), to_staged=True)
 
     def read(self) -> None:
@@ -90,7 +90,7 @@ class _Transfer:
             mirror.local.write(data, there)
 
     def write(self) -> HalFence | None:
-        """Copies written ranges back from the mirror; ``None`` when they are there."""
+        """Copies written ranges back from the mirror; returns ``None`` if they are already there."""
         mirror, ranges = self.mirror, self.mirror.ranges(written=True)
         for offset, size in ranges:
             there = offset - mirror.start
@@ -124,9 +124,9 @@ def submit_across(
     once: Once,
     submit: Callable[[], HalFence],
 ) -> None:
-    """Fills the mirrors once ``wait`` is reached, submits, copies back, then signals ``target``. Returns at once.
+    """Fills the mirrors once ``wait`` is reached, submits, copies back, then signals ``target``. Returns immediately.
 
-    ``mirrors`` are all that the work uses, ``temporary`` those of them to close at the end. ``once`` runs the copies,
+    ``mirrors`` are all mirrors of the work, ``temporary`` those to close at the end. ``once`` runs the copies,
     ``submit`` submits the work and returns the fence that it signals.
     """
     transfers: list[_Transfer] = []
@@ -157,7 +157,7 @@ def submit_across(
     steps = iter((fetch, run, write))
 
     def advance(error: PumiceError | None) -> None:
-        """Runs the next step, when the fences of the one before are reached."""
+        """Runs the next step, when the previous step's fences are reached."""
         step = next(steps, None)
         if error is not None or step is None:
             end(error)

@@ -1,6 +1,6 @@
 """Operations that programs put on a queue: recorded commands, and single fills, updates and copies.
 
-Each takes a wait and a signal fence, makes a fence to signal if there is none, and returns the one that it signals.
+Each takes a wait fence and a signal fence (created if missing), and returns the signal fence.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def queue_execute(
     wait: OptionalFence = None,
     signal: OptionalFence = None,
 ) -> AnyFence:
-    """Runs a command buffer with a binding table: (buffer, offset, length) for each slot, -1 to the end."""
+    """Runs a command buffer with a binding table: (buffer, offset, length) for each slot, -1 for up to the end."""
     if signal is None:
         signal = HalFence(context.device)
     if not isinstance(commands, ProgramCommandBuffer):
@@ -68,7 +68,7 @@ def queue_update(
     wait: OptionalFence = None,
     signal: OptionalFence = None,
 ) -> AnyFence:
-    """Writes host bytes, captured now."""
+    """Writes host bytes, captured immediately."""
     data = HalFile(source).range(start, size, "queue.update").tobytes()
     target = check_buffer(buffer, "queue.update")
     return _once(context.beside(target), "update", lambda commands: commands.update(target, data, offset), wait, signal)

@@ -1,4 +1,4 @@
-"""Checks of the buffers and views that programs take, and the views that they return."""
+"""Checks of programs' buffer and view arguments, and the views that programs return."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def preserve(buffer: Ref) -> None:
 
 
 def discard(buffer: Ref) -> int:
-    """Removes an owner, and returns 1 if it was the last, else 0. The caller keeps its own buffers."""
+    """Removes an owner; returns 1 if it was the last, else 0. The caller keeps its own buffers."""
     root = root_of(check_buffer(buffer, "buffer.allocation.discard"))
     if root.owners is None:
         return 0
@@ -52,7 +52,7 @@ def discard(buffer: Ref) -> int:
 
 
 def is_terminal(buffer: Ref) -> int:
-    """Returns 1 if there is one owner, else 0."""
+    """Returns 1 if there is a single owner, else 0."""
     return int(root_of(check_buffer(buffer, "buffer.allocation.is_terminal")).owners == 1)
 
 
@@ -78,8 +78,9 @@ def dim_of(view: Ref, index: int) -> int:
 def create_view(
     buffer: Ref, element_type: int, shape: tuple[int, ...], *, offset: int = 0, length: int = -1, encoding: int = 1
 ) -> BufferView:
-    """Returns a view of a range of a buffer, -1 to its end; ``element_type`` and ``encoding`` are
-    codes as in modules.
+    """Returns a view of a range of a buffer (-1 for up to its end).
+
+    ``element_type`` and ``encoding`` are codes as in modules.
     """
     kind, layout, size = _layout(element_type, encoding, shape)
     if offset or not isinstance(buffer, Buffer) or length != buffer.size or buffer._closed or buffer.parent:
@@ -145,10 +146,10 @@ def check_view(view: Ref, name: str, element_type: int, shape: tuple[int, ...], 
 
 
 def check_apart(storages: Sequence[Ref], inputs: Sequence[Ref], reuses: Sequence[Sequence[int]]) -> None:
-    """Raises unless there is a storage for each result, and each in memory apart from the others and the inputs.
+    """Raises unless there is a storage for each result, apart in memory from the other storages and the inputs.
 
     Args:
-        storages, inputs: the views; other values have no memory.
+        storages, inputs: the views; other values are ignored.
         reuses: for each storage, the numbers of the inputs whose whole memory it may share.
     """
     if not isinstance(storages, (tuple, list)) or len(storages) != len(reuses):
