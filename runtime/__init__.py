@@ -1,6 +1,6 @@
 """Devices, arrays, kernels, instances and sessions as users see them: here the HAL and the VM meet.
 
-What needs Vulkan is imported at its first use, so that the reference device works without it.
+Modules that need Vulkan are imported at their first use, so that the reference device works without it.
 
 Read: arrays, images, kernels, parameters, recordings, device, opening, elementwise, values, modules, profiling,
 sessions.

@@ -48,7 +48,7 @@ class Device(ArrayDevice):
 
     @property
     def vulkan(self) -> VulkanDevice:
-        """``hal`` of a Vulkan device, for pipelines, timestamps and memory statistics.
+        """The ``hal`` of a Vulkan device, for pipelines, timestamps and memory statistics.
 
         Raises:
             UnimplementedError: the device is the reference device.
@@ -69,7 +69,7 @@ class Device(ArrayDevice):
 
     @property
     def names_lines(self) -> bool:
-        """Whether sources are compiled with line numbers for reports of shaders, which costs nothing."""
+        """Whether sources are compiled with line numbers for shaders' reports, at no cost."""
         return self.vulkan.plan.loop_guard or self.vulkan.plan.sanitize
 
     def _repr_html_(self) -> str:
@@ -114,9 +114,9 @@ class Device(ArrayDevice):
         """Returns an array on this device with the contents of ``a``.
 
         Args:
-            a: an array, or a value that NumPy makes an array of. A DeviceArray of this device is returned unchanged
-                (unless the dtype differs); one of another device is copied through the host.
-            dtype: the dtype to convert to on the host first.
+            a: an array, or a value that NumPy converts to an array. A DeviceArray of this device is returned unchanged
+                (unless the dtype differs); an array of another device is copied through the host.
+            dtype: the dtype, to which the host converts first.
         """
         if isinstance(a, DeviceArray):
             if a.device is self and (dtype is None or a.dtype == check_dtype(dtype)):
@@ -148,9 +148,9 @@ class Device(ArrayDevice):
         Args:
             a: an array of shape (height, width) or (height, width, channels), with layers, faces or depth before those;
                 red, green and blue get an opaque alpha if the format has four channels.
-            format: a name such as ``"rgba8unorm"``, or only how the channels are read (``"uint"``, ``"srgb"``).
-                ``None`` follows from dtype and channels: uint8 and uint16 are ``unorm``, int8 and int16 ``snorm``,
-                32-bit integers ``uint`` and ``sint``. Floats are clamped and rounded to the format's values.
+            format: a name such as ``"rgba8unorm"``, or only the way in which channels are read (``"uint"``,
+                ``"srgb"``). ``None`` follows from dtype and channels: uint8 and uint16 are ``unorm``, int8 and int16
+                ``snorm``, 32-bit integers ``uint`` and ``sint``. Floats are clamped and rounded to the format's values.
             dim: the kind of dimensions: ``"1d"``, ``"2d"``, ``"3d"``, ``"cube"`` (six faces), ``"1d_array"``,
                 ``"2d_array"`` or ``"cube_array"``; needed if the shape is ambiguous.
             mips: whether to make all smaller levels by halving, or the number of levels in all.
@@ -175,11 +175,11 @@ class Device(ArrayDevice):
         """Creates an image of undefined contents; see ``asimage``.
 
         Args:
-            shape: the shape, (height, width), or that of the array with its channels.
+            shape: the shape, (height, width), or the array's shape with channels.
             format: a name such as ``"rgba8unorm"``.
             dim: the kind of dimensions, as for ``asimage``.
             mips: whether it has all smaller levels, or the number of levels in all.
-            samples: the number of samples per texel; images with several are written by kernels only.
+            samples: the number of samples per texel; only kernels write images with several samples.
         """
         from .images.making import empty_image
 
@@ -201,20 +201,20 @@ class Device(ArrayDevice):
         reduction: Reduction = "average",
         unnormalized: bool = False,
     ) -> Sampler:
-        """Creates a sampler, which filters between an image's texels and addresses past its edges.
+        """Creates a sampler, which filters between an image's texels and addresses beyond its edges.
 
         Args:
-            filter: the nearest texel, or interpolation between the surrounding ones.
+            filter: the nearest texel, or interpolation between the surrounding texels.
             address: the addressing past the edges: ``"clamp_to_edge"``, ``"repeat"``, ``"mirrored_repeat"``,
                 ``"clamp_to_border"`` or ``"mirror_clamp_to_edge"``; or one for each of x, y and z.
-            min_filter: the filter where texels are smaller than the distance of reads, if it is another one.
-            mip_filter: the filter between levels; ``None`` is as ``filter``.
+            min_filter: the filter where texels are smaller than the distance of reads, if different.
+            mip_filter: the filter between levels; ``None`` means the same as ``filter``.
             lod_bias, min_lod, max_lod: the number added to the level of detail, and the range of the level.
             anisotropy: the most reads along the longer side of a texel's footprint.
             compare: the comparison of reads with a reference: ``"less"``, ``"less_or_equal"``, ``"greater"``, …
             border: the colour past the edges with ``"clamp_to_border"``: ``"transparent_black"``, ``"opaque_black"`` or
                 ``"opaque_white"``.
-            reduction: the combination of the texels that are read together: ``"average"``, ``"min"`` or ``"max"``.
+            reduction: the combination of the texels under a filter: ``"average"``, ``"min"`` or ``"max"``.
             unnormalized: whether coordinates are in texels.
 
         Raises:
@@ -245,9 +245,9 @@ class Device(ArrayDevice):
         """Returns an array that kernels read and write as texels: GLSL's ``samplerBuffer`` and ``imageBuffer``.
 
         Args:
-            a: an array; one of this device is used in place.
-            format: a name. The array has the format's stored dtype, or holds its bits as bytes (``uint8``) or as words
-                of a texel. ``None`` follows from the dtype, and from a last axis of 2 to 4 channels.
+            a: an array; an array of this device is used in place.
+            format: a name. The array has the format's stored dtype, or its bits as bytes (``uint8``) or as texel words.
+                ``None`` infers it from the dtype, and from a last axis of 2 to 4 channels.
         """
         from ..formats.image_format import ImageFormat
         from .images.texel_array import TexelArray, texel_format
@@ -279,21 +279,21 @@ class Device(ArrayDevice):
             source: the path of a file of SPIR-V (``.spv``), GLSL (``.comp``, ``.glsl``), HLSL (``.hlsl``), Slang
                 (``.slang``), WGSL (``.wgsl``) or SPIR-V assembly (``.spvasm``); the text of a source, which has several
                 lines; or the bytes of a SPIR-V module.
-            entry_point: the entry point's name; ``None`` takes the only one.
-            specialization: the values of specialization constants by id or by name. Ids that the module does not have,
-                and names of its source that the compiler dropped, are ignored with a note in the log.
+            entry_point: the entry point's name; ``None`` for a module with a single entry point.
+            specialization: the values of specialization constants by id or by name. Ids that the module lacks, and
+                names of its source that the compiler dropped, are ignored with a note in the log.
             defines: the preprocessor macros, for GLSL, HLSL and Slang.
             include_dirs: the folders that ``#include`` searches after the including file's own.
             language: the source's language: ``glsl``, ``hlsl``, ``slang``, ``wgsl`` or ``spvasm``; ``None`` infers it
-                from the file's name, and takes a text for GLSL.
+                from the file's name, and takes texts as GLSL.
             debug: whether to keep names of files and line numbers in the module.
             subgroup_size: the subgroup size to ask the driver for.
-            push_defaults: the values of push constants that calls may leave out, by name; or 0, for zeros in place of
-                any but pointers.
-            layouts: the names for members of blocks that a stripped module has none for: GLSL's declarations of the
-                blocks as text, or a mapping of bindings, (set, binding) or ``"push"`` to their members as text (``"uint
-                n; float scale[4];"``), to lists of names, or to mappings of names to types. Types are checked.
-            sanitize: whether to report invalid accesses, as for ``open_device``; ``None`` as the device was opened.
+            push_defaults: the values of push constants that calls may leave out, by name; or 0, for zeros in all of
+                them except pointers.
+            layouts: the names of block members that a stripped module lacks: GLSL's declarations of the blocks as text,
+                or a mapping of bindings, (set, binding) or ``"push"`` to their members as text (``"uint n; float
+                scale[4];"``), to lists of names, or to mappings of names to types. Types are checked.
+            sanitize: whether to report invalid accesses, as for ``open_device``; ``None`` means the device's setting.
 
         Raises:
             NotFoundError: there is no such file, entry point or constant; the message lists those that exist.

@@ -1,4 +1,4 @@
-"""Opens devices, and lists those that this machine has."""
+"""Opens devices, and lists the devices of this machine."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ def open_device(
         validation: whether to turn the Khronos validation layers on; ``None`` reads ``PUMICE_VALIDATION``.
         staging: whether to copy through staging memory as on discrete GPUs (``True``) or to map device memory
             (``False``); ``None`` chooses for the device.
-        robust: whether to bound every access of a kernel to the arrays it was given (Vulkan's ``robustBufferAccess``),
-            and to the images where the device has ``robustImageAccess``, so that a kernel with an index error reads
-            zeros instead of other memory or crashing the driver. It costs some speed.
+        robust: whether to bound every access of a kernel to its arrays (Vulkan's ``robustBufferAccess``), and to its
+            images if the device has ``robustImageAccess``. Then a kernel with an index error reads zeros instead of
+            reading other memory or crashing the driver. This costs some speed.
         persistent_cache: whether to keep compiled pipelines on disk.
         loop_guard: whether to report loops that the driver ends early (docs/trusting-results.md): reading a result of
             such a kernel raises DataLossError. ``None`` reads ``PUMICE_LOOP_GUARD``; its default is on for drivers that
             end loops, such as Mesa's lavapipe.
         sanitize: whether to report invalid accesses of kernels and programs, and skip them (docs/trusting-results.md):
-            past the end of a buffer, an array or an image, through null and wild device addresses, and reads of
-            uninitialised workgroup memory. For tests: it costs time. ``None`` reads ``PUMICE_SANITIZE``.
+            beyond the end of a buffer, an array or an image, through null and wild device addresses, and reads of
+            uninitialised workgroup memory. This is slow, for tests. ``None`` reads ``PUMICE_SANITIZE``.
         print: the function that gets each line that a shader prints (``debugPrintfEXT``, ``printf``), a ``PrintedLine``
             with kernel, invocation and text: Python's ``print``, for one (docs/printing.md). ``None`` writes lines to
             the log ``pumice.print``; ``False`` leaves prints out. Lines come when a result is read, or with ``wait``.
@@ -98,8 +98,8 @@ def open_device(
         prints=print is not False,
         wait=wait,
     )
-    # Not VulkanDevice(…): Ctrl-C may come when the call of a class has returned, and would lose the device. It cannot
-    # come when a method has.
+    # Not VulkanDevice(…): Ctrl-C may come after the call of a class has returned, and would lose the device. After the
+    # call of a method it cannot.
     made, is_made = VulkanDevice.__new__(VulkanDevice), False
     try:
         made.__init__(driver, index, options=options, persistent_cache=persistent_cache)  # type: ignore[misc]
@@ -117,7 +117,7 @@ def open_device(
 
 
 def is_reference(uri: str | None) -> bool:
-    """Whether a URI, or the environment variable ``PUMICE_DEVICE`` for ``None``, names the reference device."""
+    """Whether a URI, or for ``None`` the environment variable ``PUMICE_DEVICE``, selects the reference device."""
     return (uri or os.environ.get("PUMICE_DEVICE", "")) == REFERENCE
 
 

@@ -1,7 +1,8 @@
 """Arrays on a device, with NumPy's shape and dtype.
 
-A ``DeviceArray`` is a typed view of a buffer. Work that writes it may still be under way: reading it (``numpy()``,
-``np.asarray``, DLPack, ``repr``) waits; passing it to another kernel does not, since a device runs its work in order.
+A ``DeviceArray`` is a typed view of a buffer. Work that writes it may still be in flight: reading it (``numpy()``,
+``np.asarray``, DLPack, ``repr``) waits. Passing it to another kernel does not wait, since a device runs its work in
+order.
 
 The memory is freed when the array is garbage-collected, or earlier by ``close`` or a ``with`` block.
 
@@ -35,19 +36,19 @@ if TYPE_CHECKING:
     from ...waits.source import WaitSource
 
 ArrayLike: TypeAlias = "npt.ArrayLike | DeviceArray"
-"""Values that arrays are made of: arrays of the device or of NumPy, and anything that NumPy makes an array of."""
+"""Values that arrays are made from: device arrays, NumPy arrays, and values that NumPy converts to arrays."""
 
 
 class DeviceArray(Previewed, Closeable):
     """A C-contiguous array in device memory. Made by ``Device.asarray``, ``Device.empty`` and kernels.
 
     Attributes:
-        device: the device it lives on.
+        device: the array's device.
         buffer: the HAL buffer behind it, ``nbytes`` long.
         shape: the lengths of its axes.
         dtype: the NumPy dtype of the elements.
         nbytes: the number of bytes of its elements.
-        token: an object that no other array has, for keys that keep no array alive.
+        token: a unique object, for keys that do not keep the array alive.
         uses: the work that uses its memory; shared with its views. For the runtime.
     """
 
@@ -79,7 +80,7 @@ class DeviceArray(Previewed, Closeable):
         self.shape: tuple[int, ...] = shape
         self.dtype: np.dtype[np.generic] = dtype
         self.nbytes: int = nbytes
-        self.token: object = object()  # threads need no lock for it, unlike for a counter
+        self.token: object = object()  # unlike a counter, it needs no lock
         self.uses: Uses = Uses(device.mark_lock) if base is None else base.uses
         self._base = base
         self._shared = shared  # frees the memory in place of this array
@@ -91,8 +92,8 @@ class DeviceArray(Previewed, Closeable):
     def device_address(self) -> int:
         """The address of the first element on the device, for kernels that take pointers (``bufferDeviceAddress``).
 
-        An address keeps nothing alive. A call that gets the array itself for a pointer, ``k(x_ptr=array)``, passes the
-        address and holds the array; a call that gets the number needs ``uses=[array]``.
+        An address keeps no memory alive. A call with the array itself as a pointer, ``k(x_ptr=array)``, passes the
+        address and keeps the array alive; a call with the number needs ``uses=[array]``.
 
         Raises:
             ClosedError: the array was closed.
@@ -128,7 +129,7 @@ class DeviceArray(Previewed, Closeable):
         return self._view(0, self.shape, other)
 
     def __getitem__(self, index: Index) -> DeviceArray:
-        """Returns a view of a contiguous part, chosen by integers and slices of step 1.
+        """Returns a view of a contiguous part, selected by integers and slices of step 1.
 
         Raises:
             InvalidArgumentError: the part is not contiguous; ``x.numpy()[…]`` selects on the host.
@@ -145,7 +146,7 @@ class DeviceArray(Previewed, Closeable):
     # -- programs ------------------------------------------------------------------------------------
 
     def buffer_view(self, element_type: ElementType) -> BufferView:
-        """Returns the view that a program gets for this array, once work that writes it is done. For the runtime."""
+        """Returns a program's view of this array, once work that writes it is done. For the runtime."""
         ready = self.uses.ready
         if ready:
             self.device.finish(ready)
@@ -164,7 +165,7 @@ class DeviceArray(Previewed, Closeable):
         root = self if self._base is None else self._base
         owner = root._shared
         if owner is None:
-            with self.device.mark_lock:  # a second one would free the memory
+            with self.device.mark_lock:  # a second shared buffer would free the memory
                 owner = root._shared = root._shared or root.buffer.shared()
         return owner if root is self else owner.subspan(self.buffer.offset - owner.offset, self.nbytes)
 
@@ -177,7 +178,7 @@ class DeviceArray(Previewed, Closeable):
 
     @property
     def ready(self) -> int:
-        """The payload at which the last write is done; 0 where it is known to be. For the runtime."""
+        """The payload at which the last write is done; 0 if it is known to be done. For the runtime."""
         return self.uses.ready
 
     def mark(self, payload: int, *, written: bool) -> None:
@@ -185,7 +186,7 @@ class DeviceArray(Previewed, Closeable):
         self.uses.note(payload, written=written)
 
     def mark_pending(self, fence: WaitSource | None) -> None:
-        """Notes the fence of a program that writes all of it, or ``None`` when that is done. For the runtime."""
+        """Notes the fence of a program that writes all of it; ``None`` when the program is done. For the runtime."""
         if self._base is None:
             self.uses.replace_fences(() if fence is None else (fence,))
         elif fence is not None:
@@ -193,19 +194,19 @@ class DeviceArray(Previewed, Closeable):
 
     @property
     def is_pending(self) -> bool:
-        """Whether a program that writes it may be under way. For the runtime."""
+        """Whether a program that writes it may be in flight. For the runtime."""
         return bool(self.uses.fences)
 
     def wait(self, timeout: float | None = None, *, wait: WaitMode | None = None) -> DeviceArray:
         """Waits until work that writes it is done; returns itself.
 
         Args:
-            timeout: the longest wait in seconds; ``None`` waits for ever.
-            wait: the wait mode: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; ``None`` as the
-                device was opened.
+            timeout: the longest wait in seconds; ``None`` waits forever.
+            wait: the wait mode: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; ``None`` means the
+                device's mode.
 
         Raises:
-            InvalidArgumentError: the arguments are no timeout, or no wait mode.
+            InvalidArgumentError: an argument is not a timeout or not a wait mode.
             DeadlineExceededError: the time passed first; a later wait may succeed.
             PumiceError: the work failed.
         """
@@ -247,7 +248,8 @@ class DeviceArray(Previewed, Closeable):
         if self.uses.last:
             self.device.reach(self.uses.last)
         if (self if self._base is None else self._base)._shared is not None:
-            # Programs do not mark what they use, and a call without results may return before its work is done.
+            # Programs do not mark the arrays that they use, and a call without results may return before its work is
+            # done.
             self.device.hal.wait_idle()
 
     # -- the host ------------------------------------------------------------------------------------
@@ -268,8 +270,7 @@ class DeviceArray(Previewed, Closeable):
         return out
 
     def map(self) -> np.ndarray:
-        """Returns the device memory itself as a writable NumPy array, if it is visible to the host; waits for uses
-        under way.
+        """Returns the device memory as a writable NumPy array, if the host sees it; waits for uses in flight.
 
         The view stays valid after ``close``. Do not write it while a kernel uses the array.
 
@@ -332,10 +333,9 @@ class DeviceArray(Previewed, Closeable):
         return self
 
     def _hold(self, payload: int, sources: tuple[int, ...] = ()) -> None:
-        """Holds a copy to this array against the verdicts on its source, whose last write has the payload in
-        ``sources``.
+        """Judges a copy to this array by the verdicts on its source, whose last write has the payload in ``sources``.
 
-        A copy to a view leaves the rest of the array, and so inherits the verdicts on that too.
+        A copy to a view keeps the rest of the array, and so also inherits the verdicts on that.
         """
         if self.device.verdicts:
             self.device.verdicts.hold(payload, NO_VERDICTS, (*sources, self.ready) if self.is_view else sources)
@@ -372,7 +372,7 @@ class DeviceArray(Previewed, Closeable):
 
     @property
     def is_closed(self) -> bool:
-        """Whether the array, or the array that it is a view of, was closed."""
+        """Whether the array, or the array of which it is a view, was closed."""
         return self.buffer.is_closed
 
     def _check_open(self) -> None:
@@ -380,7 +380,7 @@ class DeviceArray(Previewed, Closeable):
             raise ClosedError(self.buffer.moved_text or f"this array of shape {self.shape} was closed")
 
     def close(self) -> None:
-        """Frees the memory, once work under way has finished; idempotent. Views of it are closed with it."""
+        """Frees the memory, once work in flight is done; idempotent. Views of it are closed with it."""
         (self._shared or self.buffer).close()
 
     def close_for(self, by: str) -> None:
@@ -410,7 +410,7 @@ def new_array(device: ArrayDevice, shape: tuple[int, ...], dtype: np.dtype[np.ge
 
 
 def array_of(device: ArrayDevice, value: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> DeviceArray:
-    """Creates an array from anything that NumPy makes an array of, converted to ``dtype`` first."""
+    """Creates an array from a value that NumPy converts to an array, first converted to ``dtype``."""
     try:
         data = np.asarray(value, None if dtype is None else check_dtype(dtype))
     except (ValueError, TypeError, OverflowError) as error:

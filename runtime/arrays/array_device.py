@@ -1,7 +1,7 @@
 """The base of devices, with all that arrays and kernels need: memory, ordered work, copies to and from the host.
 
 Everything submitted runs in the order of submission. ``submit`` returns before the work is done, with a *payload*: the
-value that the timeline semaphore of the device's compute queue reaches when it is.
+value of the compute queue's timeline semaphore at which the work is done.
 
 Thread rule: any thread.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ...hal.semaphore import Semaphore
     from ...hal_vulkan import Device as VulkanDevice
 
-# Coherent, because views of it (DeviceArray.map, DLPack) have no moment at which to flush or invalidate.
+# Coherent, because views of it (DeviceArray.map, DLPack) offer no point for a flush or invalidation.
 _MAPPED: Final = (
     MemoryTypeFlags.DEVICE_LOCAL
     | MemoryTypeFlags.HOST_VISIBLE
@@ -56,8 +56,8 @@ class ArrayDevice(Closeable):
         hal, name, uri: the same as in ``pumice.Device``.
         staging: whether the memory of arrays is hidden from the host, so that copies go through staging memory.
         mark_lock: a lock that is held while arrays and images note payloads and fences.
-        kept: the objects that rooms keep with the device, by class; closed with it.
-        verdicts: the verdicts on work that is not yet known to be good; see verdict.py.
+        kept: the objects that other parts keep with the device, by class; closed with it.
+        verdicts: the verdicts on work not yet known to be good; see verdict.py.
         stream: the semaphore of the compute queue, whose payloads mark the end of work.
     """
 
@@ -91,16 +91,15 @@ class ArrayDevice(Closeable):
 
         Args:
             payload: the payload from ``submit``; ``None`` means everything.
-            timeout: the longest wait in seconds; ``None`` waits for ever.
-            wait: the wait mode: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; ``None`` as the
-                device was opened.
+            timeout: the longest wait in seconds; ``None`` waits forever.
+            wait: the wait mode: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; ``None`` means the
+                device's mode.
 
         Raises:
-            InvalidArgumentError: the arguments are no payload, timeout or wait mode.
+            InvalidArgumentError: an argument is not a payload, timeout or wait mode.
             DeadlineExceededError: the time passed first.
             DeviceLostError: the device was lost.
-            DataLossError: the driver cut a kernel's loops, and no error was raised for it yet
-                (docs/trusting-results.md).
+            DataLossError: the driver cut a kernel's loops, and this was not raised before (docs/trusting-results.md).
         """
         check_timeout(timeout)
         if payload is None:
@@ -194,16 +193,17 @@ class ArrayDevice(Closeable):
         return self.hal.is_closed
 
     def close(self, timeout: float | None = CLOSE_TIMEOUT_S) -> None:
-        """Waits for work under way and frees everything, arrays and kernels included; idempotent.
+        """Waits for work in flight and frees everything, including arrays and kernels; idempotent.
 
         Calls in other threads end first, and later ones raise ClosedError. After Ctrl-C or an error the device refuses
         every use, and another ``close`` continues.
 
         Args:
-            timeout: the seconds for work under way and for other threads; ``None`` waits for ever.
+            timeout: the seconds for work in flight and for other threads; ``None`` waits forever.
 
         Raises:
-            DeadlineExceededError: they did not end in time. Nothing is freed; the message says what is left behind.
+            DeadlineExceededError: work or threads did not end in time. Nothing is freed; the message lists the objects
+                left behind.
         """
         if not (self.hal.is_closed or self.hal.abandoned):
             for cache in self.hal.caches:  # their views of memory would keep the device alive

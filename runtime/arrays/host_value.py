@@ -68,7 +68,7 @@ class HostValue:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> object:
-        """Returns a DLPack capsule of host memory: the device's own if the host sees it and no copy is requested.
+        """Returns a DLPack capsule of host memory: the device's own if host-visible and no copy is requested.
 
         Raises:
             BufferError: another device type than the CPU is requested, or DLPack does not know the dtype.
@@ -109,7 +109,7 @@ class HostValue:
         return bool(self.item())
 
     def __format__(self, format_spec: str) -> str:
-        """Formats an array without axes as its number: ``f"{loss:.3f}"``."""
+        """Formats an array of rank 0 as its number: ``f"{loss:.3f}"``."""
         return super().__format__(format_spec) if self.shape else format(self.item(), format_spec)
 
     def __float__(self) -> float:
@@ -119,7 +119,7 @@ class HostValue:
         return int(self.numpy().item())
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> NoReturn:
-        # Not None: Python would then try to concatenate two sequences, and the error would say so.
+        # Not None: Python would then try to concatenate two sequences, and raise a misleading error.
         raise TypeError(
             f"NumPy's {ufunc.__name__} does not take arrays of a device: give it x.numpy(), a copy on the host, or "
             "compute on the device, as pumice.ElementwiseKernel does"

@@ -1,4 +1,4 @@
-"""Previews of arrays in notebooks, which wait for no long work and copy no large array."""
+"""Previews of arrays in notebooks, without long waits or copies of large arrays."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .host_value import HostValue
 from .spec import Index
 
 _PATIENCE: Final = 0.1
-"""Seconds of waiting for the contents."""
+"""Seconds to wait for the contents."""
 _ENDS: Final = 4
-"""Elements that are shown at each end."""
+"""Elements shown at each end."""
 
 
 class Previewed(HostValue):
@@ -41,7 +41,7 @@ class Previewed(HostValue):
     def __getitem__(self, index: Index) -> Previewed: ...
 
     def head(self) -> str:
-        """Returns ``repr`` without the elements, which waits for nothing."""
+        """Returns ``repr`` without the elements, without waiting."""
         closed = ", closed" if self.buffer.is_closed else ""
         return f"DeviceArray(shape={self.shape}, dtype={self.dtype}, device={self.device.name!r}{closed})"
 
@@ -68,7 +68,7 @@ class Previewed(HostValue):
         """Returns the first and last elements in C order; raises DeadlineExceededError after ``_PATIENCE``."""
         self._check_open()
         self.wait(_PATIENCE)
-        if not self.buffer.host_visible:  # the copies run after everything submitted so far
+        if not self.buffer.host_visible:  # the copies run after all work submitted so far
             self.device.stream.wait(self.device.submitted, _PATIENCE)
         flat = self.reshape(-1)
         parts = [flat] if self.size <= 2 * _ENDS else [flat[:_ENDS], flat[-_ENDS:]]

@@ -34,11 +34,11 @@ class ArraySpec:
 
 
 def empty(shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> ArraySpec:
-    """Describes a result: the kernel that gets it allocates an array of this shape and dtype on its own device.
+    """Describes a result: the kernel allocates an array of this shape and dtype on its own device.
 
     Args:
         shape: a length, or a length for each axis.
-        dtype: the dtype, or a value that NumPy takes for one, ml_dtypes' included.
+        dtype: the dtype, or a value that NumPy converts to a dtype; ml_dtypes are included.
 
     Raises:
         InvalidArgumentError: a length is negative, or the dtype is of Python objects.
@@ -67,7 +67,7 @@ def check_shape(shape: SupportsIndex | Sequence[int], *, allow_unknown: bool = F
 
 
 def reshaped(shape: tuple[int, ...], wanted: Sequence[int]) -> tuple[int, ...]:
-    """Returns ``wanted`` as the shape of the same elements; one length may be -1, which is inferred.
+    """Returns ``wanted`` as a shape of the same elements; one length may be -1, which is inferred.
 
     Raises:
         InvalidArgumentError: the element counts differ.
@@ -84,7 +84,7 @@ def reshaped(shape: tuple[int, ...], wanted: Sequence[int]) -> tuple[int, ...]:
 
 
 def check_dtype(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
-    """Returns a dtype whose elements are plain bytes; raises InvalidArgumentError for others."""
+    """Returns a dtype whose elements are plain bytes; raises InvalidArgumentError for other dtypes."""
     try:
         checked = dtype if isinstance(dtype, np.dtype) else dtype_of(dtype)
     except TypeError as error:
@@ -133,7 +133,7 @@ def contiguous_part(index: Index, shape: tuple[int, ...]) -> tuple[int, tuple[in
         if isinstance(part, slice):
             first, stop, step = part.indices(length)
             count = len(range(first, stop, step))
-            # Contiguous: after the first axis that keeps several entries, every axis is whole.
+            # Contiguous means that after the first axis with several entries, every axis is whole.
             if (step != 1 and count > 1) or (extended and count != length):
                 raise InvalidArgumentError(f"[{index}] of shape {shape} is not contiguous; use x.numpy()[…]")
             extended = extended or count != 1

@@ -1,7 +1,7 @@
 """Device memory for the host arguments of kernel calls, kept from call to call.
 
-Allocating memory for each call is slow, and so is freeing it: after a buffer was closed, the next submission checks all
-its resources again. A call takes memory that an earlier call of the same shapes gave back.
+Allocating memory for each call is slow, and so is freeing it, as after the close of a buffer the next submission checks
+all its resources again. So a call takes the memory of an earlier call of the same shapes.
 
 Thread rule: a pool may be used from any thread; a ``Staging`` belongs to the call that took it.
 """
@@ -35,8 +35,8 @@ class Staging:
     Attributes:
         arrays: the arrays that the kernel binds, one for each of ``places``.
         before, after: the commands to submit before and after the kernel's.
-        nbytes: the bytes of device memory; staging buffers take at most twice as much again.
-        payload: the payload at which the last use is done; 0 where it is known to be done.
+        nbytes: the bytes of device memory; staging buffers take at most twice as much in addition.
+        payload: the payload at which the last use is done; 0 if it is known to be done.
     """
 
     __slots__ = ("_inputs", "_outputs", "after", "arrays", "before", "nbytes", "payload", "places")
@@ -96,7 +96,7 @@ class Staging:
         np.copyto(out, view)
 
     def close(self) -> None:
-        """Frees everything, once work under way has finished; idempotent."""
+        """Frees everything, once work in flight is done; idempotent."""
         staged = [buffer for _, buffer in (*self._inputs.values(), *self._outputs.values()) if buffer is not None]
         self._inputs.clear()  # views keep memory alive
         self._outputs.clear()
@@ -127,7 +127,7 @@ class StagingPool:
         device.hal.caches.add(self)
 
     def take(self, places: Sequence[Place]) -> Staging:
-        """Returns memory for these places, for the caller alone until ``give_back`` or ``close``."""
+        """Returns memory for these places, exclusively for the caller until ``give_back`` or ``close``."""
         with self._lock:
             free = self._free.get(tuple(places))
             # The following ones were used later than the first.
@@ -165,7 +165,7 @@ class StagingPool:
         return [free.popleft()]
 
     def trim(self) -> None:
-        """Frees the memory that it keeps."""
+        """Frees the kept memory."""
         with self._lock:
             free, self._free = self._free, OrderedDict()
             self._count = self._nbytes = 0
@@ -174,6 +174,6 @@ class StagingPool:
                 staging.close()
 
     def close(self) -> None:
-        """Frees the memory, and from now on also the memory that running calls return; idempotent."""
+        """Frees the memory, and from now on the memory that running calls return; idempotent."""
         self._closed = True
         self.trim()

@@ -1,9 +1,9 @@
 """The transfer of a kernel call: copies arguments to the device and results back, in one submission with the kernel.
 
 Small NumPy arrays are copied into memory that is kept between calls, through staging memory if the device's is not
-visible to the host. Large ones are *imported* if the device can: the kernel works in the NumPy array's own memory.
-Arrays of the device are used in place; a view at an offset that the device cannot bind is copied to a temporary array
-and back.
+visible to the host. Large arrays are *imported* if the device can: the kernel works in the NumPy array's own memory.
+Device arrays are used in place; a view at an offset that the device cannot bind is copied to a temporary array and
+back.
 
 Calling sequence: ``bring`` or ``carry`` each argument → ``place`` → ``run`` → ``finish`` → ``close``. One thread.
 """
@@ -28,7 +28,7 @@ _IMPORT_BYTES: Final = 256 << 10
 
 
 class Placed(Protocol):
-    """An argument on the device: an array, or an image, say."""
+    """An argument on the device, such as an array or an image."""
 
     def mark(self, payload: int, *, written: bool) -> None:
         """Notes a use by submitted work."""
@@ -41,8 +41,8 @@ class Transfer(Closeable):
         device: the device that runs the call.
         to_host: whether results are NumPy arrays.
         recorded: whether the call is recorded, so that all arguments stay on the device.
-        arguments: the arguments on the device, complete once ``place`` was called.
-        results: the value that the call returns for each argument, if the kernel writes it.
+        arguments: the arguments on the device, complete after ``place``.
+        results: the call's result for each argument that the kernel writes.
         marks: the arguments that note the work, and whether the kernel writes them.
         before, after: the copies around the kernel between arrays of the device.
     """
@@ -50,7 +50,7 @@ class Transfer(Closeable):
     def __init__(
         self, device: ArrayDevice, pool: StagingPool, alignment: int, *, to_host: bool, recorded: bool = False
     ) -> None:
-        """Begins a call. ``alignment`` applies to bound offsets; ``to_host`` says that the results are NumPy arrays."""
+        """Begins a call. ``alignment`` applies to bound offsets; ``to_host``: whether results are NumPy arrays."""
         self.device = device
         self._pool = pool
         self._alignment = alignment
@@ -106,11 +106,11 @@ class Transfer(Closeable):
     def carry(
         self, value: Placed, result: object, *, owner: Closeable | None = None, finish: Callable[[], None] | None = None
     ) -> None:
-        """Adds the next argument, which is on the device.
+        """Adds the next argument, already on the device.
 
         Args:
             value: the argument.
-            result: the value that the call returns for it, if the kernel writes it.
+            result: the call's result for it, if the kernel writes it.
             owner: the owner to close with the call.
             finish: a function that is called after the submission, to wait for it and fill ``result``.
         """
@@ -133,7 +133,7 @@ class Transfer(Closeable):
         return aligned
 
     def _import(self, value: np.ndarray | ArraySpec, result: np.ndarray | None) -> DeviceArray | None:
-        """Returns the device's view of the NumPy array itself: of the result if there is one, else of the input."""
+        """Returns the device's view of a NumPy array's memory: the result's if there is one, else the input's."""
         memory = result if result is not None else value
         assert isinstance(memory, np.ndarray)
         buffer = self.device.hal.import_buffer(raw_bytes(memory), copy=False)
@@ -161,7 +161,7 @@ class Transfer(Closeable):
 
     @property
     def copies(self) -> bool:
-        """Whether ``run`` submits more than the kernel's commands."""
+        """Whether ``run`` submits copies besides the kernel's commands."""
         staging = self._staging
         return bool(self.before or self.after or (staging is not None and (staging.before or staging.after)))
 
@@ -198,7 +198,7 @@ class Transfer(Closeable):
 
     @property
     def reaches_host(self) -> bool:
-        """Whether any result goes to the host."""
+        """Whether a result goes to the host."""
         return self.to_host or bool(self._reads)
 
     def finish(self) -> None:

@@ -1,7 +1,7 @@
 """The submitted work that uses the memory of an array or an image.
 
-A view shares the ``Uses`` of the array or image it belongs to. Payloads are those of the device's stream and only
-increase. All changes hold the device's ``mark_lock``: threads note their work in any order, and the latest stays.
+A view shares the ``Uses`` of its array or image. Payloads are those of the device's stream and only increase. All
+changes hold the device's ``mark_lock``: threads note their work in any order, and the latest payload stays.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Uses:
     """Payloads and fences of the work on one piece of memory.
 
     Attributes:
-        ready: the payload at which the last write is done; 0 where it is known to be done.
+        ready: the payload at which the last write is done; 0 if it is known to be done.
         last: the payload at which the last use of any kind is done.
-        fences: the fences of programs under way that write it.
+        fences: the fences of programs in flight that write it.
 
     Thread rule: any thread; attributes are changed by the methods and ``note_uses`` only.
     """
@@ -47,13 +47,13 @@ class Uses:
                 self.ready = payload
 
     def forget_write(self, payload: int) -> None:
-        """Forgets a write that is done, unless a later one was noted."""
+        """Forgets a finished write, unless a later write was noted."""
         with self._lock:
             if self.ready == payload:
                 self.ready = 0
 
     def replace_fences(self, fences: tuple[WaitSource, ...]) -> None:
-        """Notes the program that writes all of the memory, or none once it is done."""
+        """Notes the program that writes all of the memory; none once it is done."""
         with self._lock:
             self.fences = fences
 
@@ -74,7 +74,7 @@ class Uses:
         return None if deadline is None else max(0.0, deadline - time.monotonic())
 
     def settle_fences(self) -> None:
-        """Blocks until the programs are done or have failed, and forgets them: their results are overwritten."""
+        """Blocks until the programs are done or have failed, and forgets them, as their results are overwritten."""
         for fence in self.fences:
             with contextlib.suppress(PumiceError):
                 fence.wait_until()
@@ -89,7 +89,7 @@ class HasUses(Protocol):
 
 
 def note_uses(lock: threading.Lock, arrays: Sequence[HasUses], written: Sequence[int], payload: int) -> None:
-    """Notes one submission in its arrays; ``written`` are the indices of those that it writes.
+    """Notes one submission in its arrays; ``written`` are the indices of the arrays that it writes.
 
     ``lock`` is the device's ``mark_lock``, taken once for all of them (benchmarks/submit_wait.py).
     """
@@ -119,4 +119,4 @@ def _is_reached(fence: WaitSource) -> bool:
     try:
         return fence.query()
     except PumiceError:
-        return False  # a failed one is kept: whoever reads the array is told
+        return False  # a failed fence is kept, so that readers of the array get the error

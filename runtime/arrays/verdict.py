@@ -1,8 +1,8 @@
 """Verdicts on arrays and images: the reports of instrumented shaders on the work that wrote them.
 
-The device keeps verdicts by the payload of the work, which arrays and images note anyway. A call of a kernel gets the
-verdict on its own pipeline, and inherits those on the work that wrote its inputs. Whoever reads a result waits for its
-payload first, and then asks ``Verdicts.check``, which raises a failure each time.
+The device keeps verdicts by the payload of the work, which arrays and images note anyway. A kernel call gets the
+verdict on its own pipeline, and inherits the verdicts on the work that wrote its inputs. A reader of a result first
+waits for its payload, and then calls ``Verdicts.check``, which raises a failure each time.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ NO_VERDICTS: Final[frozenset[Verdict]] = frozenset()
 
 
 class Verdicts(dict[int, frozenset[Verdict]]):
-    """The verdicts on work by its payload, until they are found to be good.
+    """The verdicts on work, by payload, until it is found to be good.
 
-    Thread rule: any thread. Only its own methods change it; they hold a lock.
+    Thread rule: any thread. Its methods hold a lock; other code must not change it.
     """
 
     def __init__(self, device: Device) -> None:
@@ -48,14 +48,14 @@ class Verdicts(dict[int, frozenset[Verdict]]):
     def hold(
         self, payload: int, own: frozenset[Verdict], read: Iterable[int] = (), overwritten: Iterable[int] = ()
     ) -> None:
-        """Holds work against the verdicts on itself, and on the work whose results it uses.
+        """Judges work by the verdicts on itself, and on the work whose results it uses.
 
         Args:
             payload: the payload that the work signals.
             own: the verdicts on its own shaders.
             read: the payloads of the work that wrote its inputs.
-            overwritten: the payloads of the work that wrote the previous contents of its outputs. Parts of that may
-                stay, so failures that were not raised yet are inherited too.
+            overwritten: the payloads of the work that wrote the previous contents of its outputs. Parts of these may
+                remain, so failures not raised yet are also inherited.
         """
         with self._lock:
             verdicts = own if payload not in self else own | self[payload]
@@ -76,7 +76,7 @@ class Verdicts(dict[int, frozenset[Verdict]]):
             self._sweep_at = max(_MIN_SWEEP, 2 * len(self))
 
     def check(self, payload: int) -> None:
-        """Raises the failure of the work of a payload, which is done."""
+        """Raises the failure of finished work, by its payload."""
         verdicts = self.get(payload)
         if verdicts is not None:
             self._device.collect_reports()
@@ -87,12 +87,12 @@ class Verdicts(dict[int, frozenset[Verdict]]):
                 self.pop(payload, None)
 
     def check_all(self, reached: int) -> None:
-        """Raises a failure, not raised so far, of the work up to a payload, which is done."""
+        """Raises the first failure not raised yet, of finished work up to a payload."""
         if self:
             _raise_first(verdict for verdict in self._sweep(reached) if not verdict.is_raised)
 
     def _sweep(self, reached: int) -> list[Verdict]:
-        """Drops the good verdicts on work up to a payload, which is done; returns the failed ones."""
+        """Drops the good verdicts on finished work up to a payload; returns the failed ones."""
         self._device.collect_reports()
         failed: list[Verdict] = []
         good: frozenset[Verdict] | None = None

@@ -50,7 +50,7 @@ class Accumulator:
         return f"uint({value})" if self.computed == "bool" else value
 
     def made(self, expression: str) -> str:
-        """Converts an expression to this type; types of the preamble have no conversions."""
+        """Converts an expression to this type; types from the preamble have no conversions."""
         return f"({expression})" if self.element is None else f"{self.computed}({expression})"
 
     def function(self, name: str, first: str, second: str, expression: str) -> str:
@@ -59,5 +59,5 @@ class Accumulator:
         return f"{kind} {name}({kind} {first}, {kind} {second}) {{ return {self.made(expression)}; }}\n"
 
     def stride(self, kernel: Kernel) -> int:
-        """Returns the bytes of a value between passes, from the declaration of a kernel's last binding."""
+        """Returns the bytes of a value between passes, as declared in a kernel's last binding."""
         return kernel.parameters[-1].stride

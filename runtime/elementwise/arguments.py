@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from ..device import Device
 
 Argument: TypeAlias = "np.ndarray | DeviceArray | np.generic | Sequence[object] | int | float | bool"
-"""A value that a parameter takes: arrays, which broadcast, and numbers."""
+"""A value of a parameter: arrays, which broadcast, and numbers."""
 Result: TypeAlias = "np.ndarray | DeviceArray"
-"""A result: on the device if an argument is, else a NumPy array."""
+"""A result: on the device if any argument is, else a NumPy array."""
 
 _MAX_ELEMENTS: Final = (1 << 31) - 1
 _lock = threading.Lock()
@@ -32,7 +32,7 @@ class Value:
     """An argument: an array, or a number of a dtype.
 
     Attributes:
-        array: the array, on the device that the kernel runs on; ``None`` for a number.
+        array: the array, on the kernel's device; ``None`` for a number.
         host: the NumPy array that receives the result.
     """
 
@@ -52,7 +52,7 @@ class Arguments:
 
     Attributes:
         device: the device that the kernel runs on.
-        dtypes: the types that letters stand for.
+        dtypes: the types of the letters.
         on_host: whether no argument is on a device, so that results go to the host.
     """
 
@@ -61,19 +61,19 @@ class Arguments:
         kernel: str,
         inputs: Sequence[Declared],
         outputs: Sequence[Declared],
-        given: Sequence[object],
+        positional: Sequence[object],
         named: Mapping[str, object],
         out: object,
         device: Device | None,
     ) -> None:
         self.kernel = kernel
-        places = _placed(kernel, inputs, outputs, given, named, out)
+        places = _placed(kernel, inputs, outputs, positional, named, out)
         arrays = [value for value in places.values() if isinstance(value, DeviceArray)]
         self.on_host: bool = not arrays
         self.device: Device = _device_of(kernel, arrays, device)
         self.dtypes: dict[str, np.dtype[np.generic]] = {}
         declared = {parameter.name: parameter for parameter in (*inputs, *outputs)}
-        # Arrays set the types that letters stand for; numbers follow.
+        # Arrays determine the types of letters; numbers follow.
         prepared = {name: _prepared(kernel, declared[name], value) for name, value in places.items()}
         for numbers in (False, True):
             for name, value in prepared.items():
@@ -96,11 +96,11 @@ class Arguments:
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """The shapes of the input arrays that are broadcast."""
+        """The shapes of the broadcast input arrays."""
         return [value.shape for value in self.inputs if value.array is not None and not value.declared.is_raw]
 
     def complete(self, outputs: Sequence[Declared], shape: tuple[int, ...]) -> list[Value]:
-        """Returns an array of a shape for each output; creates those that the call does not pass.
+        """Returns an array of a shape for each output; creates the arrays that the call does not pass.
 
         Raises:
             InvalidArgumentError: an array has another shape, or a raw one is missing.
@@ -121,7 +121,7 @@ class Arguments:
         return [results[parameter.name] for parameter in outputs]
 
     def results(self, values: Sequence[Value]) -> Result | tuple[Result, ...] | None:
-        """Returns the call's results: on the host if all arguments were there."""
+        """Returns the call's results: on the host if all arguments were on the host."""
         results: list[Result] = []
         for value in values:
             assert value.array is not None
@@ -142,7 +142,7 @@ class Arguments:
                 )
             return
         if dtype is None:
-            # A Python number takes the type of the arrays; alone it gets 32 bits, which devices compute with.
+            # A Python number takes the type of the arrays; without arrays it gets 32 bits, in which devices compute.
             plain = np.bool_ if isinstance(value, bool) else np.int32 if isinstance(value, int) else np.float32
             dtype = np.dtype(plain)
             self.dtypes.setdefault(parameter.generic, dtype)
@@ -176,7 +176,7 @@ def check_size(kernel: str, shape: Sequence[int]) -> None:
 
 
 def check_element(kernel: str, name: str, dtype: np.dtype[np.generic], device: Device) -> None:
-    """Raises if the device has no such elements."""
+    """Raises if the device does not support elements of this type."""
     element = ELEMENTS.get(dtype)
     if element is None:
         raise InvalidArgumentError(
@@ -191,18 +191,18 @@ def _placed(
     kernel: str,
     inputs: Sequence[Declared],
     outputs: Sequence[Declared],
-    given: Sequence[object],
+    positional: Sequence[object],
     named: Mapping[str, object],
     out: object,
 ) -> dict[str, object]:
-    """Assigns arguments to the names of parameters: inputs, then outputs, then those by name."""
+    """Assigns arguments to the names of parameters: inputs, then outputs, then named arguments."""
     every = [*inputs, *outputs]
     takes = f"it takes {', '.join(parameter.name for parameter in inputs) or 'nothing'}"
     if outputs:
         takes += f", and for results {', '.join(parameter.name for parameter in outputs)}"
-    if len(given) > len(every):
-        raise InvalidArgumentError(f"{kernel}: {len(given)} arguments; {takes}")
-    places = dict(zip((parameter.name for parameter in every), given, strict=False))
+    if len(positional) > len(every):
+        raise InvalidArgumentError(f"{kernel}: {len(positional)} arguments; {takes}")
+    places = dict(zip((parameter.name for parameter in every), positional, strict=False))
     for name, value in named.items():
         if name not in {parameter.name for parameter in every}:
             raise InvalidArgumentError(f"{kernel}: there is no parameter {name}; {takes}")
@@ -230,7 +230,7 @@ def _placed(
 
 
 def _prepared(kernel: str, parameter: Declared, value: object) -> object:
-    """Returns a number of Python or NumPy, or an array of the host or of a device."""
+    """Returns a Python or NumPy number, or an array on the host or a device."""
     if isinstance(value, (bool, int, float, np.ndarray, np.generic, DeviceArray)):
         prepared = value
     elif value is None or isinstance(value, (str, bytes)):
@@ -291,7 +291,7 @@ def _device_of(kernel: str, arrays: Sequence[DeviceArray], device: Device | None
 
 
 def shared_device() -> Device:
-    """Returns the device for calls that name none; the first opens it as ``pumice.open_device()`` does."""
+    """Returns the device for calls without a device; the first call opens it like ``pumice.open_device()``."""
     from ..opening import open_device
 
     global _shared

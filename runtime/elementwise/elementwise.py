@@ -26,13 +26,12 @@ class ElementwiseKernel(Generated):
     >>> axpy = pumice.ElementwiseKernel("float a, float[] x, float[] y", "float[] z", "z = a * x + y")
     >>> axpy(2.0, x, y)
 
-    Parameters are declared in a text, as types and names with commas between. A type is a name of NumPy's
-    (``float32``) or C's (``float``, ``unsigned char``), or a capital letter for the type of the argument. ``TYPE name``
-    takes a number or an array, which is broadcast as in NumPy; ``TYPE[] name`` an array; ``raw TYPE name`` an array
-    that the operation indexes itself. The operation may use ``i``, the index of the element, and ``n``, the element
-    count.
+    Parameters are declared in a text, as types and names separated by commas. A type is a name from NumPy (``float32``)
+    or C (``float``, ``unsigned char``), or a capital letter for the argument's type. ``TYPE name`` takes a number or an
+    array, which is broadcast as in NumPy; ``TYPE[] name`` an array; ``raw TYPE name`` an array that the operation
+    indexes itself. The operation may use ``i``, the index of the element, and ``n``, the element count.
 
-    As in PyOpenCL, arguments and operation can also be two texts, with pointers to all arrays:
+    As in PyOpenCL, arguments and operation can also be two texts, with all arrays as pointers:
     ``ElementwiseKernel("float a, const float *x, float *y", "y[i] = a * x[i]")``.
     """
 
@@ -45,8 +44,7 @@ class ElementwiseKernel(Generated):
         *,
         preamble: str = "",
     ) -> None:
-        """
-        Args:
+        """Args:
             in_params: the parameters; without ``operation``, all of them.
             out_params: the results; without ``operation``, this is the operation.
             operation: the statements that assign each result.
@@ -82,13 +80,13 @@ class ElementwiseKernel(Generated):
         Args:
             args: the parameters in order, and optionally arrays for the results.
             out: the arrays for the results that are not in ``args``.
-            size: the element count, if there are raw arrays only.
+            size: the element count, if all arrays are raw.
             device: the device to run on if all arguments are on the host; default: one for the process, from
                 ``pumice.open_device()``.
             named: the parameters by name.
 
         Returns:
-            The results, one or a tuple: on the device if an argument was, else NumPy arrays.
+            The result, or a tuple of results: on the device if an argument was, else NumPy arrays.
 
         Raises:
             InvalidArgumentError: arguments are wrong, or the operation does not compile; the message has its place.
@@ -105,7 +103,7 @@ class ElementwiseKernel(Generated):
         return arguments.results(written)
 
     def _shape(self, arguments: Arguments, size: int | None) -> tuple[int, ...]:
-        """Returns the shape whose elements are counted: of the broadcast arrays, or ``size``."""
+        """Returns the shape whose elements are computed: that of the broadcast arrays, or ``size``."""
         shaped = [value for value in arguments.inputs if value.array is not None and not value.declared.is_raw]
         results = [value for value in arguments.outputs if not value.declared.is_raw]
         if size is not None:

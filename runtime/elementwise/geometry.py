@@ -15,7 +15,7 @@ from .arguments import Value
 
 
 class Axes:
-    """The axes of a shape, with the reduced or scanned ones last.
+    """The axes of a shape, with the reduced or scanned axes last.
 
     Attributes:
         shape: the shape of the arguments, broadcast.
@@ -89,7 +89,7 @@ class Geometry:
 
     @property
     def modes(self) -> tuple[Mode, ...]:
-        """Returns how each array is indexed: by the element's number, by 0, or by its strides."""
+        """Returns the indexing of each array: by the element's number, by 0, or by its strides."""
         flat = len(self.lengths) <= 1
         return tuple(
             "one" if not any(strides) else "flat" if flat and strides == (1,) else "strided" for strides in self.strides
@@ -115,7 +115,7 @@ def geometry_of(shape: Sequence[int], shapes: Sequence[Sequence[int]], order: Se
         length = shape[axis]
         if length == 1:
             continue
-        # Two axes merge if in each array the outer stride is the inner one times the inner length.
+        # Two axes merge if in each array the outer stride is the inner stride times the inner length.
         if lengths and all(row[-1] == stride[at] * length for row, stride in zip(rows, strides, strict=True)):
             lengths[-1] *= length
             for row, stride in zip(rows, strides, strict=True):

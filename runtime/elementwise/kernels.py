@@ -34,7 +34,7 @@ class Generated:
         self._kernels: dict[Device, dict[object, Kernel]] = {}
 
     def _declare(self, in_params: object, out_params: object, noun: str) -> None:
-        """Parses the parameters, and the results, which a ``noun`` has in arrays of its own shape."""
+        """Parses the parameters and the results; ``noun`` describes results with arrays of their own shape."""
         self._inputs = parse_parameters(in_params, "in_params")
         self._outputs = parse_parameters(out_params, "out_params", known=self._inputs)
         if not self._outputs:
@@ -55,7 +55,7 @@ class Generated:
         return "" if any(parameter.name == "n" for parameter in every) else "const int n = int(_n);\n"
 
     def _kernel(self, device: Device, key: object, load: Callable[[], Kernel]) -> Kernel:
-        """Returns the kernel of a key on a device; loads it the first time."""
+        """Returns the kernel of a key on a device; loads it at the first use."""
         with self._lock:
             if device not in self._kernels:
                 for closed in [known for known in self._kernels if known.is_closed]:
@@ -67,7 +67,7 @@ class Generated:
             return kernel
 
     def close(self) -> None:
-        """Unloads its kernels, once work under way has finished; a later call loads them again."""
+        """Unloads its kernels, once work in flight is done; a later call loads them again."""
         with self._lock:
             for kernels in self._kernels.values():
                 for kernel in kernels.values():
@@ -88,7 +88,7 @@ def text_of(name: str, value: object) -> str:
 
 
 def expression_of(name: str, value: object) -> str:
-    """Checks an expression, which is not empty and has no statements, and returns it."""
+    """Checks that an expression is not empty and contains no statements, and returns it."""
     text = text_of(name, value).strip()
     if not text:
         raise InvalidArgumentError(f"{name} is an expression, got an empty text")

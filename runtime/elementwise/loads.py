@@ -25,7 +25,7 @@ class Loads:
     Calling sequence: ``declare`` and ``statements`` for the source → ``arrays`` and ``push`` for a run.
 
     Attributes:
-        modes: the addressing of each array, by name; without raw arrays.
+        modes: the addressing of each non-raw array, by name.
     """
 
     def __init__(self, values: Sequence[Value], geometry: Geometry, budget: int, results: Sequence[Value] = ()) -> None:
@@ -116,7 +116,7 @@ class Loads:
         return f"_{name}[{number if mode == 'flat' else '0' if mode == 'one' else f'_at_{name}'}]"
 
     def statements(self, number: str) -> str:
-        """Returns statements that declare each value, except raw ones, as a variable of its name."""
+        """Returns statements that declare each value, except raw arrays, as a variable with its name."""
         lines = []
         for value in self.values:
             parameter, element = value.declared, ELEMENTS[value.dtype]

@@ -33,10 +33,10 @@ class Declared:
     """One parameter.
 
     Attributes:
-        dtype: the dtype; ``None`` if a letter stands for the type.
+        dtype: the dtype; ``None`` for a generic type.
         generic: the letter, or empty.
-        is_array: whether the parameter takes arrays only, no numbers.
-        is_raw: the expression indexes it itself.
+        is_array: whether the parameter takes only arrays, not numbers.
+        is_raw: whether the expression indexes the array itself.
         is_writable: whether the parameter is raw, and not declared ``const``.
     """
 
@@ -55,9 +55,9 @@ class Declared:
 def parse_parameters(text: object, where: str, *, known: Sequence[Declared] = ()) -> tuple[Declared, ...]:
     """Parses the parameters of a text.
 
-    Each is a type and a name. The type is a name of NumPy's or C's, or a capital letter for any type. ``TYPE name``
-    takes an array, which is broadcast, or a number; ``TYPE[] name`` an array; ``raw TYPE name``, or ``TYPE *name`` as
-    in C, an array that the expression indexes.
+    Each is a type and a name. The type is a name from NumPy or C, or a capital letter for any type. ``TYPE name`` takes
+    an array, which is broadcast, or a number; ``TYPE[] name`` an array; ``raw TYPE name``, or ``TYPE *name`` as in C,
+    an array that the expression indexes.
 
     Args:
         where: the name of the text, for messages.
@@ -101,39 +101,41 @@ class _Place:
         return InvalidArgumentError(f"{message}\n  {content}\n  {caret}", location=where)
 
 
-def _parse_one(part: str, place: _Place) -> Declared:
+def _parse_one(part: str, origin: _Place) -> Declared:
     tokens = [(match[0], match.start()) for match in _TOKEN.finditer(part)]
     if not tokens:
-        raise place.wrong("expected a type and a name, such as float x; found nothing between the commas", part, "", 0)
+        raise origin.wrong("expected a type and a name, such as float x; found nothing between the commas", part, "", 0)
     words = [(token, at) for token, at in tokens if _WORD.fullmatch(token)]
     marks = [(re.sub(r"\s", "", token), at) for token, at in tokens if not _WORD.fullmatch(token)]
     for mark, at in marks:
         if mark not in ("[]", "*"):
-            raise place.wrong(f"expected a type and a name, such as float[] x; got {mark!r}", part, mark, at)
+            raise origin.wrong(f"expected a type and a name, such as float[] x; got {mark!r}", part, mark, at)
     if len(marks) > 1:
-        raise place.wrong("expected one [] or * at most: arrays have any number of axes", part, *marks[1])
+        raise origin.wrong("expected one [] or * at most: arrays have any number of axes", part, *marks[1])
     qualifiers = {"raw": False, "const": False, "__global": False, "restrict": False}
     while words and words[0][0] in qualifiers:
         qualifiers[words.pop(0)[0]] = True
     if not words:
-        raise place.wrong("expected a type and a name after it", part, tokens[0][0], tokens[0][1])
+        raise origin.wrong("expected a type and a name after it", part, tokens[0][0], tokens[0][1])
     name, name_at = words.pop()
     type_name = " ".join(word for word, _ in words)
     if not words:
         expected = "a name after the type" if name in NAMES or _GENERIC.fullmatch(name) else f"a type before {name}"
-        raise place.wrong(f"expected {expected}", part, name, name_at)
+        raise origin.wrong(f"expected {expected}", part, name, name_at)
     dtype = NAMES.get(type_name)
     if dtype is None and not _GENERIC.fullmatch(type_name):
         close = get_close_matches(type_name, NAMES, 1)
         known_types = "types are those of NumPy (float32, int8, ...), of C, or a capital letter"
         hint = f"did you mean {close[0]}?" if close else known_types
-        raise place.wrong(f"{shorten(type_name)!r} is no type of elements; {hint}", part, type_name, words[0][1])
+        raise origin.wrong(f"{shorten(type_name)!r} is no type of elements; {hint}", part, type_name, words[0][1])
     taken = name in _RESERVED or name in NAMES or _GENERIC.fullmatch(name)
     if taken or name.startswith(("_", "gl_")) or "__" in name:
-        raise place.wrong(f"{name} cannot be the name of a parameter: it has a meaning in kernels", part, name, name_at)
+        raise origin.wrong(
+            f"{name} cannot be the name of a parameter: it has a meaning in kernels", part, name, name_at
+        )
     mark, mark_at = marks[0] if marks else ("", 0)
     if mark and mark_at < words[-1][1]:
-        raise place.wrong(f"expected {mark} between the type and the name, or after the name", part, mark, mark_at)
+        raise origin.wrong(f"expected {mark} between the type and the name, or after the name", part, mark, mark_at)
     is_pointer = mark == "*"
     return Declared(
         name=name,

@@ -23,7 +23,7 @@ _EXTENSIONS: Final = ("GL_GOOGLE_cpp_style_line_directive",)
 
 
 def quoted(name: str, text: str) -> str:
-    """Returns a user's text for generated code, with line directives so that messages name its own lines.
+    """Returns a user's text for generated code, with line directives so that messages refer to its own lines.
 
     If something is missing at its end, such as a bracket, the compiler reports it "after" the text's last line.
     """
@@ -32,7 +32,7 @@ def quoted(name: str, text: str) -> str:
 
 
 def indexed(text: str, sizes: Mapping[str, str]) -> str:
-    """Replaces CuPy's ``_ind.size()`` and the like in a user's text."""
+    """Replaces CuPy's ``_ind.size()`` and similar calls in a user's text."""
     for name, value in sizes.items():
         text = re.sub(rf"\b{name}\s*\.\s*size\s*\(\s*\)", value, text)
     return text
@@ -55,7 +55,7 @@ class Program:
         return element
 
     def alias(self, letters: Mapping[str, np.dtype[np.generic]]) -> None:
-        """Defines the types that letters stand for."""
+        """Defines the types of letters."""
         self._types += [f"#define {name} {self.use(ELEMENTS[dtype]).computed}" for name, dtype in letters.items()]
 
     def buffer(self, name: str, stored: str, access: str = "") -> None:
@@ -96,7 +96,7 @@ class Program:
         """Loads the kernel with this body.
 
         Raises:
-            InvalidArgumentError: a user's text does not compile; the place is that in the text.
+            InvalidArgumentError: a user's text does not compile; the location is that in the text.
         """
         parts = {"preamble": self._preamble, **self._parts}
         parts |= {f"after {part}": text for part, text in parts.items()}
@@ -107,12 +107,12 @@ class Program:
 
 
 def run(kernel: Kernel, arrays: Iterable[DeviceArray], groups: int, push: Mapping[str, int | float | bool]) -> None:
-    """Runs a kernel with ``groups`` workgroups, in two dimensions if one cannot hold them."""
+    """Runs a kernel with ``groups`` workgroups, in two dimensions if needed."""
     most = kernel.device.vulkan.profile.limits.max_compute_work_group_count[0]
     wide = min(groups, most)
     kernel(*map(_bindable, arrays), groups=(wide, -(-groups // wide)), push=dict(push))
 
 
 def _bindable(array: DeviceArray) -> DeviceArray:
-    """Returns the array, or one element for an empty one: Vulkan binds no empty range."""
+    """Returns the array, or one element for an empty array, as Vulkan cannot bind empty ranges."""
     return array if array.nbytes else array.device.empty(1, array.dtype)  # type: ignore[attr-defined]

@@ -21,7 +21,8 @@ from .types import ELEMENTS
 if TYPE_CHECKING:
     from ..device import Device
 
-# Elements that one workgroup combines. No loop is long: some drivers cut loops of an invocation after 65,535 rounds.
+# Elements that one workgroup combines. Loops are short, as some drivers cut loops of an invocation after 65,535
+# iterations.
 _CHUNK: Final = LANES * 64
 # The longest row that one invocation combines.
 _SERIAL: Final = 64
@@ -35,7 +36,7 @@ class ReductionKernel(Generated):
 
     ``map_expr`` maps each element; ``reduce_expr`` combines two values ``a`` and ``b``, in any order and grouping;
     ``post_map_expr`` computes each result from the combined ``a``. Parameters are those of `ElementwiseKernel`. In
-    ``map_expr``, ``i`` is the index of the element among those that are combined, and ``n`` is their count.
+    ``map_expr``, ``i`` is the index of the element among the combined elements, and ``n`` is their count.
     """
 
     def __init__(
@@ -56,10 +57,10 @@ class ReductionKernel(Generated):
             map_expr: the value of an element.
             reduce_expr: the combination of ``a`` and ``b``: associative and commutative.
             post_map_expr: statements that assign results from ``a``; with ``None`` the only result is ``a``.
-            identity: the identity element, for axes of length 0; without it they are an error.
+            identity: the identity element, for axes of length 0; without it these raise an error.
             name: for messages and profiles.
-            reduce_type: the type of ``a`` and ``b``: a name as for parameters, or a type of GLSL's that the preamble
-                declares; that of the first result without it.
+            reduce_type: the type of ``a`` and ``b``: a name as for parameters, or a GLSL type that the preamble
+                declares; by default that of the first result.
             preamble: functions, types and macros in GLSL that the expressions use.
 
         Raises:
@@ -116,7 +117,7 @@ class ReductionKernel(Generated):
             """Combines each row of the arguments, or of the chunks' combinations."""
             chunks = max(1, -(-count // _CHUNK))
             last = chunks == 1
-            # If rows are short and many, each invocation combines one.
+            # If there are many short rows, each invocation combines one.
             serial = last and count <= _SERIAL and axes.rows >= LANES
             key = ("partials" if source is None else (source.key, letters), accumulator, types if last else (), serial)
             written = outputs if last else None

@@ -1,4 +1,4 @@
-"""Kernels that combine each element with all before it."""
+"""Kernels that combine each element with all previous elements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _ITEMS: Final = 8
 # Elements that one workgroup scans.
 _CHUNK: Final = LANES * _ITEMS
-# The output of a step: results of rows of one chunk, the combination of each chunk, or results with earlier chunks.
+# The output of a step: results of rows of one chunk, the combination of each chunk, or results including earlier
+# chunks.
 _WHOLE: Final = "whole"
 _TOTALS: Final = "totals"
 _CARRIED: Final = "carried"
@@ -35,10 +36,10 @@ class ScanKernel(Generated):
     >>> cumsum = pumice.ScanKernel("T[] x", "T[] y", "a + b", neutral="0")
     >>> cumsum(x, axis=1)
 
-    ``input_expr`` maps each element; ``scan_expr`` combines ``a``, which comes before, with ``b``, which follows;
-    ``output_statement`` computes results from ``item``, the combination up to the element, and ``prev_item``, that of
-    all before it. Parameters are those of `ElementwiseKernel`. ``i`` is the index of the element along the axis, and
-    ``n`` the length of the axis.
+    ``input_expr`` maps each element; ``scan_expr`` combines ``a`` with ``b``, which follows ``a``; ``output_statement``
+    computes results from ``item``, the combination up to the element, and ``prev_item``, the combination of all
+    previous elements. Parameters are those of `ElementwiseKernel`. ``i`` is the index of the element along the axis,
+    and ``n`` the length of the axis.
     """
 
     def __init__(
@@ -58,13 +59,13 @@ class ScanKernel(Generated):
         """Args:
             in_params, out_params: the parameters and the results; see `ElementwiseKernel`.
             scan_expr: the combination of ``a`` and ``b``: associative.
-            input_expr: the value of an element; the first parameter without it.
+            input_expr: the value of an element; by default the first parameter.
             neutral: ``prev_item`` of the first element.
             output_statement: statements that assign results; with ``None`` the only result is ``item``, or
                 ``prev_item`` with ``exclusive``.
-            exclusive: leave each element out of its own result.
+            exclusive: whether to leave each element out of its own result.
             name: for messages and profiles.
-            scan_type: the type of ``a`` and ``b``; that of the first result without it.
+            scan_type: the type of ``a`` and ``b``; by default that of the first result.
             preamble: functions, types and macros in GLSL that the expressions use.
 
         Raises:
@@ -97,7 +98,7 @@ class ScanKernel(Generated):
         device: Device | None = None,
         **named: Argument,
     ) -> Result | tuple[Result, ...] | None:
-        """Scans along ``axis``; ``None`` scans the elements of all axes in C order, into one axis.
+        """Scans along ``axis``; ``None`` scans all elements in C order, as one axis.
 
         Other arguments, results and errors are those of `ElementwiseKernel`.
         """

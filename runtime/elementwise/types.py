@@ -15,8 +15,8 @@ class Element:
 
     Attributes:
         stored: the GLSL type in buffers.
-        computed: the GLSL type of a value. As in C, small integers compute with 32 bits and halves as floats; they are
-            rounded when they are stored.
+        computed: the GLSL type of a value. As in C, small integers are computed with 32 bits and halves as floats;
+            stores round them.
         extensions: the GLSL extensions that the type needs.
         feature: the Vulkan feature that the type needs; empty for none.
     """
@@ -61,7 +61,7 @@ ELEMENTS: Final = {
         Element(np.dtype(np.float64), "double", "double", (), "shaderFloat64"),
     )
 }
-"""The types that shaders have, by dtype."""
+"""The types that shaders support, by dtype."""
 
 NAMES: Final[dict[str, np.dtype[Any]]] = {
     **{str(dtype): dtype for dtype in ELEMENTS},
@@ -87,4 +87,4 @@ NAMES: Final[dict[str, np.dtype[Any]]] = {
     "unsigned long long": np.dtype(np.uint64),
     "size_t": np.dtype(np.uint64),
 }
-"""Names of types: NumPy's, and C's with the widths of OpenCL."""
+"""Names of types: from NumPy, and from C with the widths of OpenCL."""

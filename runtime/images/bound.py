@@ -1,5 +1,6 @@
-"""The resources that a call binds besides arrays: a view of an image, a sampler, an array as texels, or nothing; and
-the arrays that it turns into images.
+"""The resources other than arrays that a call binds: a view of an image, a sampler, an array as texels, or nothing.
+
+And the arrays that it converts to images.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ ABSENT: Final = Absent()
 
 
 class Bound(NamedTuple):
-    """A value as a pipeline binds it.
+    """A value in the form in which a pipeline binds it.
 
     Attributes:
-        buffer: the HAL's resource; ``None`` for an absent one.
-        shape: the texels by axis, from which workgroup counts follow.
+        buffer: the HAL's resource; ``None`` if absent.
+        shape: the texels per axis, which determine workgroup counts.
         nbytes: the bytes of the texels or elements.
     """
 
@@ -62,7 +63,7 @@ class Bound(NamedTuple):
 
 
 class HostImage:
-    """A NumPy array, or the description of a result, that a call makes an image of."""
+    """A NumPy array, or the description of a result, that a call converts to an image."""
 
     __slots__ = ("array", "dtype", "format", "layout", "nbytes", "sampler", "shape")
 

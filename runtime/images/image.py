@@ -1,8 +1,8 @@
 """Images on a device: textures, which kernels read through samplers, and storage images, which they read and write.
 
-A ``DeviceImage`` is like an array: work that writes it may still be under way, reading it waits, and its memory is
-freed when it is garbage-collected or closed. A view of some of its levels or layers, or with another format or dim,
-is a ``DeviceImage`` too, of the same texels.
+A ``DeviceImage`` is like an array: work that writes it may still be in flight, reading it waits, and its memory is
+freed when it is garbage-collected or closed. A view of some of its levels or layers, or with another format or dim, is
+also a ``DeviceImage``, with the same texels.
 
 Thread rule: an image may be used from any thread; the caller orders concurrent writes to one image.
 """
@@ -40,16 +40,16 @@ class DeviceImage(Closeable):
     """An image, or a view of one. Made by ``Device.asimage``, ``Device.empty_image`` and kernels.
 
     Attributes:
-        device: the device it lives on.
+        device: the image's device.
         hal: the HAL image behind it.
         format: the format of the texels.
         layout: the kind of dimensions, and the axes of the first level.
-        shape: the shape of the array that ``numpy()`` returns: layers, depth, height, width and channels, as far as the
-            image has them.
+        shape: the shape of the array that ``numpy()`` returns: layers, depth, height, width and channels, if the image
+            has them.
         dtype: the dtype of that array.
         nbytes: the number of bytes of the first level's texels.
         levels: the number of levels.
-        sampler: the sampler through which kernels read the image; ``None`` takes the default.
+        sampler: the sampler through which kernels read the image; ``None`` means the default.
         token: an object that no other image has, for keys that keep no image alive.
         uses: the work that uses its texels; shared with its views. For the runtime.
     """
@@ -72,7 +72,7 @@ class DeviceImage(Closeable):
         "uses",
     )
 
-    # NumPy's binary operators raise TypeError on mixed expressions instead of copying the image silently.
+    # NumPy's binary operators raise TypeError for mixed expressions instead of copying the image silently.
     __array_ufunc__ = None
 
     def __init__(
@@ -96,7 +96,7 @@ class DeviceImage(Closeable):
         self.first_level: int = first_level
         self.first_layer: int = first_layer
         self.sampler: Sampler | None = sampler
-        self.resources: dict[object, ImageView | CombinedImageSampler] = {}  # by the parameter that binds them
+        self.resources: dict[object, ImageView | CombinedImageSampler] = {}  # by the binding parameter
         self.shape: tuple[int, ...] = layout.shape(image_format)
         self.dtype: np.dtype[np.generic] = image_format.dtype
         self.nbytes: int = math.prod(layout.stored_shape(image_format)) * image_format.stored_dtype.itemsize
@@ -184,7 +184,7 @@ class DeviceImage(Closeable):
         return self.view(layers=layer)
 
     def with_sampler(self, sampler: Sampler) -> DeviceImage:
-        """Returns a view that kernels read through this sampler, if they declare image and sampler as one."""
+        """Returns a view that kernels read through this sampler, if they declare image and sampler as one binding."""
         if not isinstance(sampler, Sampler):
             raise InvalidArgumentError(f"with_sampler takes what Device.sampler made, got {type(sampler).__name__}")
         if sampler.device is not self.device:
@@ -222,7 +222,7 @@ class DeviceImage(Closeable):
         """Blocks until work that writes it is done; returns itself.
 
         Args:
-            timeout: the longest wait in seconds; ``None`` waits for ever.
+            timeout: the longest wait in seconds; ``None`` waits forever.
 
         Raises:
             DeadlineExceededError: the time passed first; a later wait may succeed.
@@ -254,8 +254,8 @@ class DeviceImage(Closeable):
 
         Args:
             out: a C-contiguous array of the image's shape to copy into, which is returned.
-            dtype: the image's own by default: channels as they are stored (uint8 for ``rgba8unorm``), values of
-                packed formats. With a float dtype the values are those that kernels read, sRGB as linear light.
+            dtype: the image's own by default: stored channels (uint8 for ``rgba8unorm``), values of packed formats. A
+                float dtype gives the values that kernels read, sRGB as linear light.
         """
         check_plain(self.format, "numpy")
         if out is None:
@@ -273,7 +273,7 @@ class DeviceImage(Closeable):
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def texels(self) -> np.ndarray:
-        """Returns the first level's texels as in memory: words of packed formats, blue before red in ``bgra8unorm``.
+        """Returns the first level's texels as in memory: words for packed formats, blue before red for ``bgra8unorm``.
 
         The shape is (…, channels), or (…) for one channel and for packed formats. Compressed formats have blocks, and
         the shape (…, rows, columns, bytes per block).
@@ -320,7 +320,7 @@ class DeviceImage(Closeable):
         return self
 
     def read_to(self, target: Buffer) -> int:
-        """Copies the first level's texels to a buffer, after the work under way; returns the payload. For tools."""
+        """Copies the first level's texels to a buffer, after the work in flight; returns the payload. For tools."""
         self._check_open()
         return self._copy(lambda commands: self._read(commands, target), "download")
 
@@ -333,7 +333,7 @@ class DeviceImage(Closeable):
         commands.copy_buffer_to_image(source, self.hal, level=level, base_layer=layer, layers=count)
 
     def generate_mips(self) -> DeviceImage:
-        """Fills each level but the first with the one before it at half the size; returns itself.
+        """Fills each level except the first from the previous one at half the size; returns itself.
 
         Raises:
             InvalidArgumentError: the image is a view.
@@ -365,7 +365,7 @@ class DeviceImage(Closeable):
 
     @property
     def is_closed(self) -> bool:
-        """Whether the image, or the image that it is a view of, was closed."""
+        """Whether the image, or the image of which it is a view, was closed."""
         return self.hal.is_closed
 
     def _check_open(self) -> None:
@@ -373,7 +373,7 @@ class DeviceImage(Closeable):
             raise ClosedError(f"this image of shape {self.shape} was closed")
 
     def close(self) -> None:
-        """Frees the memory, once work under way has finished; idempotent. Views of it are closed with it."""
+        """Frees the memory, once work in flight is done; idempotent. Views of it are closed with it."""
         self.hal.close()
 
     def __del__(self) -> None:

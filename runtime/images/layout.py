@@ -1,4 +1,4 @@
-"""Images as NumPy arrays: axes for height and width, layers and channels; and the conversions of shape and dtype.
+"""Images as NumPy arrays: axes for height and width, layers and channels, and conversions of shape and dtype.
 
 =========  ==============================  ============================
 dim        shape                           and with several channels
@@ -89,11 +89,11 @@ class ImageLayout:
 
     @property
     def extent(self) -> tuple[int, ...]:
-        """Width, height and depth in texels, as far as the dim has them."""
+        """Width, height and depth in texels, for the dimensions that exist."""
         return tuple(reversed(self.grid[1:] if self.has_layers else self.grid))
 
     def level(self, level: int) -> ImageLayout:
-        """Returns the layout of a level: every length is halved, except for layers."""
+        """Returns the layout of a level: every length except that of layers is halved."""
         kept = 1 if self.has_layers else 0
         sizes = tuple(max(1, length >> level) for length in self.grid[kept:])
         return ImageLayout(self.dim, (*self.grid[:kept], *sizes))
@@ -103,7 +103,7 @@ class ImageLayout:
         return (*self.grid, *image_format.texel_shape())
 
     def stored_shape(self, image_format: ImageFormat) -> tuple[int, ...]:
-        """Returns the shape of stored texels: without channels for packed formats, in blocks for compressed ones."""
+        """Returns the shape of stored texels: without channels for packed formats, in blocks for compressed formats."""
         if not image_format.is_compressed:
             return self.grid if image_format.packed else self.shape(image_format)
         width, height = image_format.block
@@ -162,7 +162,7 @@ def as_dtype(texels: np.ndarray, image_format: ImageFormat, dtype: np.dtype[np.g
         return from_texels(texels, image_format)
     check_gives(image_format, dtype, "numpy")
     if image_format.scalar == "float":
-        with np.errstate(over="ignore", invalid="ignore"):  # from signalling NaNs
+        with np.errstate(over="ignore", invalid="ignore"):  # for signalling NaNs
             return values_of(texels, image_format).astype(dtype)
     return from_texels(texels, image_format).astype(dtype)
 

@@ -1,7 +1,7 @@
 """The pool of a device's images for host arrays, and its default samplers, kept between kernel calls.
 
-Making an image takes longer than copying a small array, and a kernel that is called in a loop makes the same ones
-again. A call takes an image that an earlier one gave back.
+Making an image takes longer than copying a small array, and a kernel called in a loop needs the same images again. So a
+call takes an image that an earlier call gave back.
 
 Thread rule: any thread.
 """
@@ -26,7 +26,7 @@ _MAX_KEPT_BYTES: Final = 16 << 20
 
 
 class ImagePool(Closeable):
-    """At most 16 images, of 16 MiB together, and the samplers of images that are given without one."""
+    """At most 16 images, of 16 MiB together, and the samplers of images passed without one."""
 
     def __init__(self, device: ArrayDevice) -> None:
         self._device = device
@@ -45,7 +45,7 @@ class ImagePool(Closeable):
         return pool
 
     def take(self, layout: ImageLayout, image_format: ImageFormat) -> DeviceImage:
-        """Returns an image for the caller alone until ``give_back`` or ``close``."""
+        """Returns an image exclusively for the caller until ``give_back`` or ``close``."""
         with self._lock:
             for index, image in enumerate(self._images):
                 if image.layout == layout and image.format == image_format:
@@ -53,7 +53,7 @@ class ImagePool(Closeable):
         return new_image(self._device, layout, image_format)
 
     def give_back(self, image: DeviceImage) -> None:
-        """Keeps an image. Work that uses it may still be under way: later work runs after it."""
+        """Keeps an image. Work that uses it may still be in flight; later work runs after it."""
         image.sampler = None
         image.resources.clear()
         surplus = []
@@ -66,7 +66,7 @@ class ImagePool(Closeable):
             kept.close()
 
     def sampler(self, filter: Filter, compare: Compare | None) -> HalSampler:
-        """Returns the sampler for images without one, the same in each call."""
+        """Returns the sampler for images without one, always the same."""
         with self._lock:
             sampler = self._samplers.get((filter, compare))
             if sampler is None or sampler.is_closed:
@@ -75,7 +75,7 @@ class ImagePool(Closeable):
             return sampler
 
     def trim(self) -> None:
-        """Frees the images and samplers that it keeps."""
+        """Frees the kept images and samplers."""
         with self._lock:
             images, self._images = self._images, []
             samplers, self._samplers = list(self._samplers.values()), {}
@@ -83,7 +83,7 @@ class ImagePool(Closeable):
             kept.close()
 
     def close(self) -> None:
-        """Frees all that it keeps; idempotent."""
+        """Frees all kept objects; idempotent."""
         self.trim()
 
 

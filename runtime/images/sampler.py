@@ -1,4 +1,4 @@
-"""Samplers: filtering between texels, and addressing past an image's edges."""
+"""Samplers: filtering between texels, and addressing beyond an image's edges."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Sampler(Closeable):
-    """A sampler; made by ``Device.sampler``, and by kernels for images that are given without one.
+    """A sampler; made by ``Device.sampler``, and by kernels for images passed without one.
 
     Attributes:
-        device: the device it belongs to.
+        device: the sampler's device.
         hal: the HAL's sampler.
     """
 
@@ -34,7 +34,7 @@ class Sampler(Closeable):
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was closed, by itself or with its device."""
+        """Whether it or its device was closed."""
         return self.hal.is_closed
 
     def check_open(self) -> None:
@@ -43,10 +43,10 @@ class Sampler(Closeable):
             raise ClosedError("this sampler was closed")
 
     def mark(self, payload: int, *, written: bool) -> None:
-        """Does nothing: the HAL keeps samplers that are in use. For the runtime."""
+        """Does nothing, as the HAL keeps samplers in use. For the runtime."""
 
     def close(self) -> None:
-        """Frees it, once work under way has finished; idempotent."""
+        """Frees it, once work in flight is done; idempotent."""
         self.hal.close()
 
     def __del__(self) -> None:

@@ -11,10 +11,10 @@ from ..arrays.array import DeviceArray
 
 
 class TexelArray(Closeable):
-    """An array of the device with a format, in the array's own memory. Made by ``Device.texel_buffer``.
+    """A device array with a texel format, in the array's own memory. Made by ``Device.texel_buffer``.
 
     Attributes:
-        array: the array whose bytes are the texels.
+        array: the array with the texels' bytes.
         format: the format of a texel.
     """
 
@@ -74,7 +74,7 @@ class TexelArray(Closeable):
 
 
 def texel_format(dtype: np.dtype[np.generic], shape: tuple[int, ...], scalar: str | None) -> ImageFormat:
-    """Returns the format for an array's texels; a last axis of 2 to 4 is their channels.
+    """Returns the format for an array's texels; a last axis of length 2 to 4 is the channels.
 
     Raises:
         InvalidArgumentError: no format holds such texels.

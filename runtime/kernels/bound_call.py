@@ -21,7 +21,7 @@ from .parameters.push import Defaults, Named, Push, PushConstants
 from .parameters.unused import Unused
 
 Sources: TypeAlias = tuple[Sequence[int], Sequence[int]]
-"""Payloads of the work that made the values that a call reads, and those that it only writes."""
+"""Payloads of the work that wrote the values that a call reads, and the values that it only overwrites."""
 NO_SOURCES: Final[Sources] = ((), ())
 
 
@@ -32,7 +32,7 @@ class BoundCall:
         arrays: the arguments, one for each parameter of the kernel.
         groups: the workgroup counts, or the argument whose elements tell them; ``None`` infers them from the arrays.
         push: the bytes of the push constants.
-        out: the arrays in ``out=``, which are among ``arrays`` too.
+        out: the arrays in ``out=``, which are also among ``arrays``.
         pointed: the arrays of the device that the call uses without binding them: by address, or for ``indirect``.
         indirect: the array on the device that has the workgroup counts; ``None`` where ``groups`` has them.
         loose: the bytes of the uniforms outside of blocks, which are among ``arrays`` too.

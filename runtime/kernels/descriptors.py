@@ -76,7 +76,7 @@ class KernelDescriptors:
     ) -> tuple[Sequence[DeviceArray | Bound], Sequence[Parameter]]:
         """Brings prepared values to the device; returns the resource for each descriptor, and its parameter.
 
-        ``outs`` are the ids of those ``arrays`` that receive results.
+        ``outs`` are the ids of the ``arrays`` that receive results.
         """
         for parameter, value, array in zip(parameters, values, arrays, strict=True):
             into = array if outs and id(array) in outs and isinstance(array, np.ndarray) else None
@@ -95,7 +95,7 @@ class KernelDescriptors:
     def bound(
         self, parameters: Sequence[Parameter], placed: Sequence[Placed], values: Sequence[Prepared]
     ) -> tuple[Sequence[DeviceArray | Bound], Sequence[Parameter]]:
-        """Returns the resource for each descriptor, and its parameter; fills arrays of bindings up with absent ones."""
+        """Returns the resource for each descriptor, and its parameter; fills arrays of bindings with absent items."""
         absent = Bound(None, (), 0)
         bound = [
             absent if argument is ABSENT else parameter.bind(argument, value, self._device, self._kernel)

@@ -1,12 +1,12 @@
 """The dispatcher: plans and submits the bound calls of one kernel.
 
-A call is *resident* if its arguments are arrays of the device that can be bound in place. Others are moved: arguments
-of the host are copied to the device, and results back, in one submission with the kernel. A call whose arguments are
-all on the device is *repeatable*: with the same arguments again it is submitted without checks.
+A call is *resident* if its arguments are device arrays that can be bound in place. Other calls are moved: host
+arguments are copied to the device, and results back, in one submission with the kernel. A call whose arguments are all
+on the device is *repeatable*: with the same arguments again it is submitted without checks.
 
-Thread rule: any thread. The recorder uses its oldest commands again for other arrays, so the lock is held from the time
-a call has its commands until they are submitted. A repeated call knows the generation of its commands instead, which
-the queue compares under the lock that a new recording takes too.
+Thread rule: any thread. The recorder reuses its oldest commands for other arrays, so the lock is held from the time a
+call gets its commands until they are submitted. A repeated call keeps the generation of its commands instead, which the
+queue compares under the lock that a new recording also takes.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ _MAX_REPEATS: Final = 1024
 class _Repeat(NamedTuple):
     """A repeatable call that was checked and recorded, for the next call with the same arrays.
 
-    It keeps no arrays alive. It is valid as long as the device's ``close_epoch`` is ``epoch``, so that nothing was
-    closed, and the commands' ``generation`` is this one, so that they were not recorded for other arrays.
+    It keeps no arrays alive. It is valid while the device's ``close_epoch`` is ``epoch``, which means that nothing was
+    closed, and the commands' ``generation`` is this one, which means that they were not recorded for other arrays.
     """
 
     commands: CommandBuffer
@@ -62,7 +62,7 @@ class _Repeat(NamedTuple):
 class Dispatcher(Closeable):
     """The calls of one kernel, once their arguments are bound.
 
-    Calling sequence: ``repeat``, and ``run`` if that does not know the arrays, or ``time``; ``close``.
+    Calling sequence: ``repeat``, and ``run`` if ``repeat`` does not know the arrays, or ``time``; ``close``.
 
     Attributes:
         recorder: the kernel's command buffers.
@@ -109,14 +109,14 @@ class Dispatcher(Closeable):
         Arguments of other types are not an error.
 
         Returns:
-            The results, or ``None`` if nothing was submitted: the call has to be bound.
+            The results, or ``None`` if nothing was submitted and the call must be bound.
         """
         repeats = self._repeats
         if not repeats or open_recorders or not arrays or type(arrays[0]) not in _RESIDENT:
             return None
         try:
             if len(arrays) == 3:
-                first, second, third = arrays  # written out: a comprehension takes three times as long
+                first, second, third = arrays  # unrolled: a comprehension takes three times as long
                 repeat = repeats.get((first.token, second.token, third.token))
             else:
                 repeat = repeats.get(tuple([array.token for array in arrays]))
@@ -221,7 +221,7 @@ class Dispatcher(Closeable):
         )
 
     def _run_moved(self, call: BoundCall, timings: list[DispatchTiming] | None = None) -> KernelResult:
-        """Moves arguments to the device, runs, and brings results back; adds to ``timings`` if it is given."""
+        """Moves arguments to the device, runs, and brings results back; adds to ``timings`` unless it is ``None``."""
         descriptors, device = self.descriptors, self._device
         parameters, arrays = self._parameters, call.arrays
         if descriptors.array_sizes:
@@ -251,9 +251,9 @@ class Dispatcher(Closeable):
         return results_of(parameters, transfer.results)
 
     def _submit(self, call: BoundCall, commands: CommandBuffer | None = None) -> int:
-        """Submits a planned call, with the given or with recorded commands; returns the payload.
+        """Submits a planned call, with the passed or with recorded commands; returns the payload.
 
-        The result inherits the verdict on the shader, and those on the work whose results it uses.
+        The result inherits the verdicts on the shader and on the work whose results it uses.
         """
         recorder, report = self.recorder, self._report
         with self._lock:
@@ -278,14 +278,14 @@ class Dispatcher(Closeable):
         if verdict is not None or call.sources is not NO_SOURCES:
             own = NO_VERDICTS if verdict is None else verdict.alone
             self._device.verdicts.hold(payload, own, *call.sources)
-        for array in call.pointed:  # the code decides which memory it writes
+        for array in call.pointed:  # the code decides which of the memory it writes
             array.mark(payload, written=True)
         return payload
 
     def _submit_pending(self, call: BoundCall, commands: CommandBuffer | None) -> int:
         """Records a call's commands if it has none, and submits them; returns the payload.
 
-        Arrays that other threads close meanwhile are refused, or kept until the work is done.
+        Arrays that other threads close meanwhile are rejected, or kept until the work is done.
         """
         hal, serial = self._hal, 0
         try:
@@ -311,7 +311,9 @@ class Dispatcher(Closeable):
     def _sources(
         self, parameters: Sequence[Parameter], values: Sequence[Prepared], pointed: Sequence[DeviceArray]
     ) -> Sources:
-        """Returns the payloads of the work that made the values that a call reads, and those that it only writes."""
+        """Returns the payloads of the work that wrote the values that a call reads, and the values that it only
+        overwrites.
+        """
         read = [array.ready for array in pointed]
         overwritten: list[int] = []
         for parameter, value in zip(parameters, values, strict=True):
@@ -319,7 +321,7 @@ class Dispatcher(Closeable):
         return read, overwritten
 
     def close(self) -> None:
-        """Unloads the kernel once work under way has finished; idempotent."""
+        """Unloads the kernel once work in flight is done; idempotent."""
         with self._lock:
             self._executable.close()
             self._memory.close()
@@ -334,7 +336,7 @@ def _picker(written: Sequence[int]) -> Callable[[Sequence[_Resident]], KernelRes
 
 
 def empty_results(parameters: Sequence[Parameter], values: Sequence[Prepared]) -> KernelResult:
-    """Returns the results of a call whose arguments are all empty, so that there is nothing to run."""
+    """Returns the results of a call with only empty arguments, which runs nothing."""
     arrays = [np.empty(value.shape, value.dtype) if isinstance(value, OF_HOST) else value for value in values]
     return results_of(parameters, arrays)
 

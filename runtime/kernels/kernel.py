@@ -65,10 +65,10 @@ class Kernel(Closeable):
     Attributes:
         device: the device that it runs on.
         name: the name in messages and profiles.
-        made_from: the module, with the entry point and the constants that were asked for.
+        made_from: the module, with the requested entry point and constants.
         reflection: the reflection of everything that the module declares.
         pipeline: the HAL pipeline.
-        entry: the reflection of the entry point, specialised, with the names that ``layouts`` gave.
+        entry: the reflection of the entry point, specialised, with the names in ``layouts``.
         parameters: the parameters, in the order of a call.
     """
 
@@ -195,9 +195,8 @@ class Kernel(Closeable):
     ) -> PreparedDispatch:
         """Returns the dispatch of a call, for callers that record command buffers themselves.
 
-        All arguments have to be on the device, and stay open as long as the commands are in use. They are not marked as
-        in
-        use: wait for the commands before the host reads or writes them. Arguments and errors are those of a call.
+        All arguments must be on the device, and stay open as long as the commands are in use. They are not marked as in
+        use, so wait for the commands before the host reads or writes them. Arguments and errors are those of a call.
         """
         call = self._binder.bind(arrays, named, groups=groups, push=push)
         if call.indirect is not None:
@@ -262,11 +261,11 @@ class Kernel(Closeable):
         ``value``. A matrix has its layout in memory, column after column or row after row.
 
         Args:
-            name: the name of the binding's variable or block, or of a block that a pointer points to.
+            name: the name of the binding's variable or block, or of a pointer's target block.
             length: the length of a run-time sized array after other members; then the dtype is that of the whole block.
 
         Returns:
-            The dtype of an element where an array is the block's only member, else that of the whole block.
+            The dtype of an element if an array is the block's only member, else that of the whole block.
 
         Raises:
             NotFoundError: there is no such binding; the message lists those that exist.
@@ -276,7 +275,7 @@ class Kernel(Closeable):
         return dtype_of_block(name, length, self._binder.names, self.parameters, self.reflection, self.name)
 
     def close(self) -> None:
-        """Unloads the kernel once work under way has finished; idempotent."""
+        """Unloads the kernel once work in flight is done; idempotent."""
         self._dispatcher.close()
 
     def __del__(self) -> None:

@@ -1,6 +1,6 @@
 """The dispatches of a kernel as command buffers, kept by the memory ranges that they bind.
 
-Thread rule: any thread; for ``recorded`` and ``close`` the caller must hold the kernel's lock.
+Thread rule: any thread; ``recorded`` and ``close`` require the kernel's lock.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class DispatchRecorder:
         counts = self.counts(bound, call.groups, call.parameters)
         if len(push) != self._push_bytes:
             self.check_push(push)
-        # The key has the memory block's serial, which is unique: commands for freed memory are never found again.
+        # The key contains the memory block's unique serial, so commands for freed memory are never found again.
         sets: SetPins = ()
         ranges += pipeline.tail
         infos = ranges if self._pushes else None
@@ -151,7 +151,7 @@ class DispatchRecorder:
         return commands
 
     def _refuse(self, array: DeviceArray) -> NoReturn:
-        """Raises for an array that is closed, or on another device."""
+        """Raises for an array that is closed or on another device."""
         array._check_open()
         raise InvalidArgumentError(
             f"{self._name} runs on {self._device.name}; an array is on another device, "
@@ -183,7 +183,7 @@ class DispatchRecorder:
         groups: Counts | PerElement | None,
         parameters: Sequence[Parameter],
     ) -> Counts:
-        """Returns workgroup counts within the device's limits; cached where they follow from one array's size."""
+        """Returns workgroup counts within the device's limits; cached if they follow from one array's size."""
         nbytes = -1
         if groups is None and self._written >= 0 and not self._groups_by_shape:
             nbytes = bound[self._written].nbytes

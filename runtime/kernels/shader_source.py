@@ -1,4 +1,4 @@
-"""Sources of a kernel's SPIR-V: bytes, a SPIR-V file, or a source in a file or a text."""
+"""Sources of a kernel's SPIR-V: bytes, a SPIR-V file, or source code in a file or a text."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def load_shader(source: str | Path | bytes, options: SourceOptions = _DEFAULTS, 
 
 
 def _check_no_options(name: str, options: SourceOptions) -> None:
-    """Raises for options that only a compiler can follow."""
+    """Raises for options that only apply to compilers."""
     options_given = [word for word in ("defines", "include_dirs") if getattr(options, word)]
     if options_given:
         raise InvalidArgumentError(
@@ -62,7 +62,7 @@ def _check_no_options(name: str, options: SourceOptions) -> None:
 
 
 def _compiled(source: str | Path, language: Language | None, options: SourceOptions, minor: int) -> bytes:
-    from ...spirv.sources.compile import compile_source  # here: few programs need it
+    from ...spirv.sources.compile import compile_source  # imported here: few programs need it
 
     return compile_source(
         source,
@@ -77,7 +77,7 @@ def _compiled(source: str | Path, language: Language | None, options: SourceOpti
 
 def source_text(source: str | Path | bytes, options: SourceOptions = _DEFAULTS) -> str:
     """Returns the text that `load_shader` compiled, with the files that it includes; ``""`` for a SPIR-V module."""
-    from ...spirv.sources.includes import included_files, read_source  # here: only errors need it
+    from ...spirv.sources.includes import included_files, read_source  # imported here: only errors need it
 
     text: str | Path
     if isinstance(source, (bytes, bytearray, memoryview)):

@@ -1,13 +1,13 @@
 """Values of specialization constants by id or name.
 
-- An id or a name that the module has sets every constant of the id.
-- One that it lacks is ignored, with a note in the log, if the source declares it: compilers drop constants that no code
-  uses. The source is the file that was compiled, or text in the module's debug information.
-- An id (of 32 bits) that a module without a source lacks is ignored with a note too, as Vulkan does: programs pass one
-  list of values to many variants of a shader.
-- Anything else is an error that lists the constants.
-- Constants of one id may have different defaults, and without a value each keeps its own. That is rarely meant, so a
-  warning names them.
+- An id or a name in the module sets every constant with the id.
+- A constant that the module lacks is ignored, with a note in the log, if the source declares it, since compilers drop
+  unused constants. The source is the compiled file, or text in the module's debug information.
+- A 32-bit id that a module without source lacks is also ignored with a note, as in Vulkan: programs pass one list of
+  values to many variants of a shader.
+- Other keys are errors, which list the constants.
+- Constants with the same id may have different defaults, and without a value each keeps its own. That is rarely
+  intended, so a warning lists them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _log: Final = logging.getLogger("pumice.kernels")
 def find_constant(
     key: int | str, constants: Sequence[SpecializationConstant], code: bytes, kernel: str, source: Callable[[], str]
 ) -> SpecializationConstant | None:
-    """Returns the constant of an id or a name; ``None``, with a note in the log, if the compiler has dropped it.
+    """Returns the constant with an id or a name; ``None``, with a note in the log, if the compiler dropped it.
 
     Args:
         key: the id or name.
@@ -72,7 +72,7 @@ def specialization_by_id(
     kernel: str,
     source: Callable[[], str] = str,
 ) -> dict[int, SpecializationValue]:
-    """Returns the values by id, for the constants that the module has. Logs ignored and ambiguous ones.
+    """Returns the values by id, for the module's constants. Logs ignored and ambiguous values.
 
     Raises:
         NotFoundError, InvalidArgumentError: see `find_constant`; also two values for one constant.
@@ -98,7 +98,7 @@ def specialization_by_id(
 
 
 def ambiguity(constant: SpecializationConstant, reflection: ShaderModuleReflection) -> str:
-    """Returns a warning of a constant with several defaults, with advice."""
+    """Returns a warning about a constant with several defaults, with advice."""
     axes = {
         axis
         for entry in reflection.entry_points

@@ -1,4 +1,4 @@
-"""Native modules: the functions that compiled programs import, bound to the HAL and to files. A room for each module.
+"""Native modules: the functions that compiled programs import, bound to the HAL and to files.
 
 Read: hal, parameters, check.
 """

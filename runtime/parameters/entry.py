@@ -2,7 +2,7 @@
 
 The readers of parameter files make entries; an index (``index.py``) holds them by name. No entry copies its bytes.
 
-Thread rule: entries are immutable; the caller orders writes to the bytes of a writable one.
+Thread rule: entries are immutable; the caller orders writes to the bytes of writable entries.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class ParameterEntry:
 
     @property
     def metadata(self) -> bytes:
-        """Bytes that the archive keeps with the entry, for its writer and reader to interpret."""
+        """Bytes that the archive keeps with the entry, whose meaning is up to its writer and reader."""
         return bytes(self._metadata)
 
     @property

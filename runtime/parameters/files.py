@@ -1,7 +1,7 @@
 """Opens parameter files: detects the format, maps the file, and reads its entries.
 
-The first bytes tell the format, because people change suffixes: ``.irpa``, ``.gguf``, ``.npy`` and ``.npz`` have a
-magic, and safetensors is recognized by its length and its JSON.
+The first bytes determine the format, because suffixes are often changed: ``.irpa``, ``.gguf``, ``.npy`` and ``.npz``
+have a magic, and safetensors is recognized by its length and its JSON.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def read_parameter_file(path: str | os.PathLike[str], *, writable: bool = False)
     """Returns the parameters of a file, in the order of the file; see ``ParameterIndex.from_file``.
 
     The file is mapped: only the header is read until the bytes are used. The mapping lives as long as an entry or a
-    view of one. Do not truncate a mapped file: the operating system ends programs that access missing pages.
+    view of it. Do not truncate a mapped file: the operating system ends programs that access missing pages.
     """
     source = Path(path)
     if "\0" in str(source):

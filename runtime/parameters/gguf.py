@@ -1,11 +1,11 @@
-"""GGUF files: a reader that maps and checks.
+"""GGUF files: a reader that maps and checks them.
 
 The format (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md, versions 2 and 3, little-endian): key-value
 metadata, tensor descriptions, and the tensors' bytes from a multiple of ``general.alignment`` on.
 
-Tests compare this reader with that of the ``gguf`` package, which trusts the file: an array that claims 2**40 elements
-in a file of 100 bytes has it append until memory is gone, and it makes an object of every token of a vocabulary. This
-reader skips metadata except for the alignment; its time and memory are bounded by the file's size.
+Tests compare this reader with the ``gguf`` package's, which trusts the file: an array that claims 2**40 elements in a
+file of 100 bytes exhausts its memory, and it makes an object for every token of a vocabulary. This reader skips all
+metadata except the alignment; its time and memory are bounded by the file's size.
 """
 
 from __future__ import annotations

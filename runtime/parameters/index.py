@@ -1,4 +1,4 @@
-"""Parameters by name, one index a scope. Programs refer to them as ``scope::key``.
+"""Parameters by name, with one index per scope. Programs refer to them as ``scope::key``.
 
     index = ParameterIndex.from_file("model.safetensors")
     index["layers.0.weight"].view()
@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 
 class ParameterIndex(Mapping[str, ParameterEntry]):
-    """The parameters of one scope, in their order. A missing name raises NotFoundError with the closest names."""
+    """The parameters of one scope, in order. A missing name raises NotFoundError with the closest names."""
 
     def __init__(self, entries: Iterable[ParameterEntry] = ()) -> None:
         """Creates an index of entries from one file or several.
@@ -47,9 +47,9 @@ class ParameterIndex(Mapping[str, ParameterEntry]):
         Do not truncate a mapped file. The parameter of a ``.npy`` file has the file's name without suffix.
 
         Args:
-            paths: the path of one file, or the paths of the files that a model is split over.
+            paths: the path of one file, or the paths of all files of a split model.
             writable: whether to map the files so that programs may write their parameters back. Copies stay read-only:
-                the arrays of ``.npy`` files in Fortran order or big-endian.
+                arrays of ``.npy`` files in Fortran order or big-endian.
 
         Raises:
             NotFoundError, PermissionDeniedError, UnavailableError: a file cannot be opened.
@@ -57,7 +57,7 @@ class ParameterIndex(Mapping[str, ParameterEntry]):
                 rules, is truncated, or has an unknown version or type.
             AlreadyExistsError: two parameters have the same name.
         """
-        from .files import read_parameter_file  # loads the readers of all formats
+        from .files import read_parameter_file  # imports the readers of all formats
 
         return cls(entry for path in paths for entry in read_parameter_file(path, writable=writable))
 
@@ -78,7 +78,7 @@ class ParameterIndex(Mapping[str, ParameterEntry]):
         """Writes an ``.irpa`` archive of all entries. A file at ``path`` is replaced once the archive is complete.
 
         Raises:
-            InvalidArgumentError: the path is not that of a file, or a name has no UTF-8 form.
+            InvalidArgumentError: the path is not that of a file, or a name is not UTF-8.
             NotFoundError, PermissionDeniedError, ResourceExhaustedError, UnavailableError: the file cannot be written.
         """
         from .irpa import write_parameter_archive
@@ -124,7 +124,7 @@ def find_scope(scopes: ParameterScopes, scope: str) -> ParameterIndex:
     """Returns the index of a scope.
 
     Raises:
-        NotFoundError: there is no such scope; the message has the closest ones.
+        NotFoundError: there is no such scope; the message has the closest scopes.
     """
     index = scopes.get(scope)
     if index is None:
@@ -159,7 +159,7 @@ def _entry_of(name: str, value: npt.ArrayLike, *, writable: bool) -> ParameterEn
     if writable and not (array.flags.c_contiguous and array.flags.writeable):
         raise InvalidArgumentError(f"{where}: expected a writeable C-contiguous array to write to; pass a copy of it")
     stored = np.ascontiguousarray(array)
-    # Through uint8, because memoryviews do not support ml_dtypes' formats; an array without bytes cannot be viewed.
+    # As uint8, because memoryviews do not support ml_dtypes' formats; an array without bytes cannot be viewed.
     data = stored.reshape(-1).view(np.uint8).data if stored.nbytes else memoryview(bytearray())
     return ParameterEntry.of_data(
         name, data if writable else data.toreadonly(), dtype=array.dtype, shape=array.shape, type_name=str(array.dtype)

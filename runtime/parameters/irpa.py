@@ -1,9 +1,9 @@
-"""Parameter archives (``.irpa``): a reader that maps and checks, and a writer.
+"""Parameter archives (``.irpa``): a reader that maps and checks them, and a writer.
 
 The format is IREE's (``runtime/src/iree/schemas/parameter_archive.h``, version 0.0 in releases 3.1 to 3.13):
 little-endian packed structures. A header has a table of entries, a segment with names and metadata, and a segment with
-data; it may link to another header further on in the file. A header's offsets count from that header, so archives can
-be concatenated.
+data; it may link to a later header in the file. A header's offsets count from that header, so archives can be
+concatenated.
 
 The reader checks every range against the file before it follows it, and its work is bounded by the file's size.
 """
@@ -38,14 +38,14 @@ _DATA_ALIGNMENT: Final = 64
 
 
 def read_parameter_archive(data: memoryview) -> list[ParameterEntry]:
-    """Returns the entries of an archive's bytes, in place, in the order of the file; writable if the bytes are."""
+    """Returns the entries of an archive's bytes, in place and in order; writable if the bytes are."""
     entries: list[ParameterEntry] = []
     names = 0
     for count, entry in enumerate(_entries(data), 1):
         if entry is not None:
             entries.append(entry)
             names += len(entry.name)
-        # Overlapping tables or names could make a small file endless work.
+        # Overlapping tables or names could cause endless work for a small file.
         if count * _ENTRY.size > len(data) or names > len(data):
             raise InvalidArgumentError(
                 "parameter archive: its tables or names overlap and take more bytes than the file has; write the "
@@ -55,7 +55,7 @@ def read_parameter_archive(data: memoryview) -> list[ParameterEntry]:
 
 
 def _entries(data: memoryview) -> Iterator[ParameterEntry | None]:
-    """Yields the entries of each header; ``None`` for those that are skipped."""
+    """Yields the entries of each header; ``None`` for skipped entries."""
     base = 0
     while True:
         header = f"parameter archive header at byte {base}"
@@ -127,7 +127,7 @@ def _read_entry(record: memoryview, names: memoryview, storage: memoryview, wher
 
 def write_parameter_archive(path: str | os.PathLike[str], entries: Collection[ParameterEntry]) -> None:
     """Writes an archive of one header; see ``ParameterIndex.save``."""
-    # The entries may be in a mapping of the file that is replaced, so it must not be truncated.
+    # The entries may be in a mapping of the replaced file, which must not be truncated.
     write_whole(path, lambda file: _write(file, entries))
 
 

@@ -1,4 +1,4 @@
-"""NumPy's files as parameters: one for a ``.npy``, one for each member of an ``.npz``. Both are mapped.
+"""NumPy's files as parameters: one per ``.npy``, one per member of an ``.npz``. Both are mapped.
 
 The members of an archive that ``numpy.savez`` writes are stored uncompressed and can be mapped; those of
 ``numpy.savez_compressed`` cannot.
@@ -40,7 +40,7 @@ def read_npy(data: memoryview, name: str) -> ParameterEntry:
 
 
 def read_npz(file: BinaryIO, data: memoryview) -> list[ParameterEntry]:
-    """Returns the arrays of an open ``.npz`` file, in place in its bytes, each named as its member without ``.npy``."""
+    """Returns the arrays of an open ``.npz`` file, in place in its bytes, named like members without ``.npy``."""
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()

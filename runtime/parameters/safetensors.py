@@ -1,8 +1,8 @@
-"""Safetensors files: a reader that maps and checks.
+"""Safetensors files: a reader that maps and checks them.
 
 The format (https://huggingface.co/docs/safetensors, "Format"): a u64 with the length of a JSON header, the header, and
 the tensors' bytes without holes. Tests compare this reader with the ``safetensors`` package, which returns copies and
-does not say where in the file a tensor is.
+does not report a tensor's position in the file.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def is_safetensors(data: memoryview) -> bool:
 
 
 def read_safetensors(data: memoryview) -> list[ParameterEntry]:
-    """Returns the tensors of a file's bytes, in place, in the order of their bytes; writable if the bytes are."""
+    """Returns the tensors of a file's bytes, in place and in order; writable if the bytes are."""
     length = _LENGTH.unpack(checked_slice(data, 0, _LENGTH.size, "safetensors header length"))[0]
     if length > _MAX_HEADER:
         raise InvalidArgumentError(

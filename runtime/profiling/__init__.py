@@ -1,4 +1,4 @@
-"""Profiles of a session's calls: the device time of each dispatch, and where the host's time went.
+"""Profiles of a session's calls: the device time of each dispatch, and the host's time by activity.
 
 Read: call, native, clock, entry, device, shares, report, trace_writer, trace, profile.
 """

@@ -1,6 +1,6 @@
 """The record of a session's call while it runs: a few readings of the clock.
 
-The clock is ``time.monotonic_ns``; device timestamps are related to it too.
+The clock is ``time.monotonic_ns``, to which device timestamps are converted.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ now: Final = time.monotonic_ns
 
 
 class CallRecord:
-    """One call of a session, which begins now; in nanoseconds of the host's clock, 0 for steps that did not happen.
+    """A call of a session, which begins now; in nanoseconds of the host's clock, 0 for steps that did not happen.
 
     Attributes:
         bind_begin, bind_end: the times of the conversion of arguments; for a synchronous call the first is ``begin``.
-        steps: the thread, begin and end of each step of the program. A synchronous call is one step, waits included.
+        steps: the thread, begin and end of each step of the program. A synchronous call is one step, including waits.
         settled: the time at which the work behind an asynchronous function's fence was done.
-        convert_begin: the begin of the conversion of results.
+        convert_begin: the beginning of the conversion of results.
         error: the class of the exception that ended the call; ``""`` for none.
         is_async: whether the call runs in steps, between which it waits.
         phase: the phase of the profile when the call began.

@@ -30,14 +30,15 @@ class ClockRelation:
 
     @property
     def calibrated(self) -> bool:
-        """Whether a calibrated-timestamps extension read both clocks at once; otherwise submissions bracket the
-        readings, and the deviation is half the width of the bracket: a certain bound.
+        """Whether a calibrated-timestamps extension read both clocks at once.
+
+        Otherwise submissions bracket the readings, and the deviation is bounded by half the width of the bracket.
         """
         return all(reading.calibrated for reading in self.readings)
 
     @property
     def deviation_ns(self) -> int:
-        """The largest deviation of a reading: host times of the device's timestamps are right within this."""
+        """The largest deviation of a reading, and so of the host times of device timestamps."""
         return max(reading.max_deviation_ns for reading in self.readings)
 
     @property
@@ -47,8 +48,8 @@ class ClockRelation:
 
     @property
     def drift_ppm(self) -> float | None:
-        """The gain of device time, at the device's stated rate, on the host's clock, in parts per million: the slope of
-        a line fitted to the readings. ``None`` if all are of one time.
+        """The drift of device time, at its stated rate, against the host's clock, in parts per million: the slope of a
+        line fitted to the readings. ``None`` if all are from the same time.
         """
         return None if self._line is None else (1 / self._line[0] - 1) * 1e6
 
@@ -62,7 +63,7 @@ class ClockRelation:
 
     @property
     def drift_text(self) -> str:
-        """The drift with its uncertainty, to two digits of that: ``+0.12 ± 0.05 ppm``; empty where it is unknown."""
+        """The drift with its uncertainty, to two digits of the latter: ``+0.12 ± 0.05 ppm``; empty if unknown."""
         if self.drift_ppm is None or self.drift_uncertainty_ppm is None:
             return ""
         error = max(self.drift_uncertainty_ppm, 1e-6)
@@ -80,8 +81,9 @@ class ClockRelation:
 
     @cached_property
     def _ticks(self) -> Times:
-        """Returns the ticks of each reading since the first; the host's clock tells how often the counter wrapped in
-        between.
+        """Returns the ticks of each reading since the first.
+
+        The host's clock shows how often the counter wrapped in between.
         """
         ticks = [0]
         for before, after in itertools.pairwise(self.readings):
@@ -106,12 +108,12 @@ class ClockRelation:
 
     @cached_property
     def _rates(self) -> Times:
-        """Returns the nanoseconds a tick from each reading to the next; the stated rate where readings are inexact."""
+        """Returns the nanoseconds per tick between successive readings; the stated rate if readings are inexact."""
         rates = []
         steps = self._ticks[1:] - self._ticks[:-1]
         for (before, after), ticks in zip(itertools.pairwise(self.readings), steps, strict=True):
             nominal = ticks * before.ns_per_tick
-            # Readings too close together or too inexact tell less about the rate than the device itself.
+            # If readings are too close together or too inexact, the device's stated rate is more reliable.
             told = nominal >= 1e6 and before.max_deviation_ns + after.max_deviation_ns <= nominal / 1000
             rates.append((after.host_ns - before.host_ns) / ticks if told else before.ns_per_tick)
         return np.array(rates or [self.readings[0].ns_per_tick])

@@ -1,4 +1,4 @@
-"""The device's part of a profile: dispatches and exports, made from the bytes of timestamps."""
+"""The device's part of a profile: dispatches and exports, from the bytes of timestamps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STAGE = "COMPUTE_SHADER"
 
 
 class ProfiledDevice:
-    """A device context that is being timed, and the readings of its clock."""
+    """A device context being timed, and the readings of its clock."""
 
     def __init__(self, context: Context, device_context: DeviceContext, most_slowdown: float | None) -> None:
         self.context = context
@@ -27,7 +27,7 @@ class ProfiledDevice:
         self.name: str = device_context.device.name
         self.readings: list[ClockCalibration] = [device_context.device.read_clock()]
         self.timed: TimedQueue = device_context.begin_profile(None if most_slowdown is None else most_slowdown / 2)
-        # A reading that is bracketed by a submission waits for the device.
+        # A reading bracketed by a submission waits for the device.
         if self.readings[0].calibrated:
             self.timed.on_reading = self.read
 
@@ -41,7 +41,7 @@ def dispatches_of(
 ) -> list[ProfiledDispatch]:
     """Returns the dispatches of one device, except those of submissions that failed before they ran.
 
-    ``submitters`` has the number of the call that made a submission, by its id().
+    ``submitters`` maps the id() of a submission to the number of its call.
     """
     ran = [submission for submission in submissions if submission.ticks]
     ticks = np.frombuffer(b"".join(submission.ticks for submission in ran if submission.ticks), np.uint64)
@@ -78,7 +78,7 @@ def dispatches_of(
                     submit_ns=submission.submit_ns,
                     begin_ns=None if begin is None else relation.base_ns + begin,
                     end_ns=None if end is None else relation.base_ns + end,
-                    duration_ns=duration,  # by the device's clock alone, whatever the relation of the clocks
+                    duration_ns=duration,  # only by the device's clock, independent of the relation of the clocks
                     stage=_STAGE,
                     barrier=barriers[index],
                     overlapping=overlapping[index],
@@ -90,7 +90,7 @@ def dispatches_of(
 
 
 def _overlapping(barriers: Sequence[bool]) -> list[bool]:
-    """Returns for each dispatch whether no barrier stands before it, or none after it."""
+    """Returns, for each dispatch, whether a barrier is missing before or after it."""
     return [
         not (index == 0 or barrier) or (index + 1 < len(barriers) and not barriers[index + 1])
         for index, barrier in enumerate(barriers)
@@ -98,7 +98,7 @@ def _overlapping(barriers: Sequence[bool]) -> list[bool]:
 
 
 def _groups(dispatches: Iterable[ProfiledDispatch]) -> list[list[ProfiledDispatch]]:
-    """Groups dispatches that may have overlapped; others are groups of one."""
+    """Groups dispatches that may have overlapped; others are groups of one dispatch."""
     groups: list[list[ProfiledDispatch]] = []
     for dispatch in dispatches:
         last = groups[-1][-1] if groups else None
@@ -130,7 +130,7 @@ def busy_ns(dispatches: Iterable[ProfiledDispatch]) -> float:
 
 
 def exports_of(dispatches: Sequence[ProfiledDispatch]) -> tuple[ProfiledExport, ...]:
-    """Returns the dispatches by name and source location, the busiest first."""
+    """Returns the dispatches by name and source location, busiest first."""
     ran = [run for run in dispatches if run.begin_ns is not None or run.is_untimed]
     spans: dict[tuple[Literal["dispatch", "span"], str, str | None], float] = {}
     for group in _groups(ran):

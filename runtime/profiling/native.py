@@ -1,10 +1,10 @@
 """Native functions of programs, timed: while a profile runs, a wrapper replaces each import.
 
-Timing a call of one costs a known time. While the sum is above a profile's ``most_slowdown``, a share of the time that
-calls took, programs call their imports directly, as they do without a profile.
+Timing a native call has a known cost. While the total cost exceeds a profile's ``most_slowdown``, as a share of the
+calls' time, programs call their imports directly, as without a profile.
 
-A wrapper has the function's number of parameters, because passing on ``*arguments`` costs as much as the rest of it
-(``benchmarks/profile_overhead.py``).
+A wrapper has the function's number of parameters, because passing ``*arguments`` costs as much as the rest of the
+wrapper (``benchmarks/profile_overhead.py``).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ...status import PumiceError
 from ...vm.execution.module_state import ModuleState
 from ...waits.wait_frame import Wait
 
-_BURST: Final = 16  # calls between two looks at what timing has cost
-_FREE_NS: Final = 5e6  # timing may cost this in any case
+_BURST: Final = 16  # calls between two checks of the cost of timing
+_FREE_NS: Final = 5e6  # the cost always allowed for timing
 _NATIVE_NS: Final = 700.0  # the cost of timing a native function in a program: benchmarks/profile_overhead.py
 _SWITCH_NS: Final = 2000.0
 
-# For functions that neither suspend nor call back: two readings of the clock a call and nothing else.
+# For functions that neither suspend nor call back: only two readings of the clock per call.
 _WRAPPER: Final = """
 def make(function, times, append, now):
     def call({arguments}):
@@ -48,8 +48,8 @@ class NativeTimes:
     Attributes:
         name: the name of the native function, as the program imports it.
         state: the state of the module that imports it.
-        pairs: the begin and end of each call in turn, for functions that neither suspend nor call back, in contexts
-            that run one invocation at a time.
+        pairs: the begin and end of successive calls, for functions that neither suspend nor call back, in contexts that
+            run one invocation at a time.
         calls: the thread, begin and end of each call of other functions.
         waits: the thread, begin and end of each wait that a call asked for.
     """
@@ -73,7 +73,7 @@ class NativeTimes:
 
     @property
     def count(self) -> int:
-        """Calls timed so far."""
+        """The number of calls timed so far."""
         return len(self.pairs) // 2 + len(self.calls)
 
     def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -120,7 +120,7 @@ class NativeSampling:
     """The native functions of a profile, timed while the cost stays within its share of the calls' time.
 
     Attributes:
-        phase: the number of times that timing was switched off or on: functions are timed while it is even.
+        phase: how many times timing was switched off or on; functions are timed while it is even.
         natives: the times of all functions that were timed.
         queues: the queues whose timestamps also have a share of the calls' time.
     """
@@ -131,7 +131,7 @@ class NativeSampling:
         self.natives: list[NativeTimes] = []
         self.queues: list[TimedQueue] = []
         self._share = None if most_slowdown is None else most_slowdown / 2
-        self._switched: list[NativeTimes] = []  # without those of modules that were removed
+        self._switched: list[NativeTimes] = []  # without those of removed modules
         self._lock = threading.Lock()
         self._is_stopped = False
         self._calls = self._took_ns = self._ended_ns = 0
@@ -160,7 +160,7 @@ class NativeSampling:
         return not self.phase & 1
 
     def call_ended(self, begin_ns: int, end_ns: int, phase: int) -> bool:
-        """Notes a call that began in ``phase``; returns whether native functions were timed during all of it."""
+        """Notes a call that began in ``phase``; returns whether native functions were timed throughout."""
         with self._lock:
             is_detailed = phase == self.phase and self._is_timing
             if self._share is not None:
@@ -173,7 +173,7 @@ class NativeSampling:
         return is_detailed
 
     def _choose(self, share: float) -> None:
-        """Times native functions while the cost of that is within the share. The lock is held."""
+        """Times native functions while its cost is within the share. The caller holds the lock."""
         for queue in self.queues:
             queue.took_ns = self._took_ns
         cost_ns = sum(native.count for native in self.natives) * _NATIVE_NS

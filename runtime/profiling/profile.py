@@ -6,11 +6,11 @@
 >>> profile.write_json("profile.json")
 >>> profile.write_perfetto("profile.pftrace")
 
-Calling sequence: ``session.profile()`` begins one → calls of any kind, from any thread → ``stop``, or the end of a
-``with`` block → its figures, which are computed at the first access. A session has one profile at a time. Calls that
-fail are part of it.
+Calling sequence: ``session.profile()`` → calls of any kind, from any thread → ``stop``, or the end of a ``with`` block
+→ the figures, which are computed at the first access. A session has one profile at a time. Calls that fail are part of
+it.
 
-Thread rule: ``stop`` as the session; figures from any thread. The design is in docs/design/session.md.
+Thread rule: ``stop`` as for the session; figures from any thread. The design is in docs/design/session.md.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class Profile:
     Attributes:
         most_slowdown: the slowdown as requested. Half of it is for native functions, half for timestamps.
         begin_ns, end_ns: the times of the profile; ``end_ns`` is 0 until it is stopped.
-        notes: the caveats: devices without timestamps, clocks that are only bracketed, work that had not ended.
+        notes: the caveats: devices without timestamps, clocks that are only bracketed, unfinished work.
     """
 
     def __init__(self, most_slowdown: float | None, *, concurrent: bool) -> None:
-        """Creates a profile; ``concurrent`` says that calls may overlap in different threads."""
+        """Creates a profile; ``concurrent``: whether calls may overlap in different threads."""
         if most_slowdown is not None and (
             isinstance(most_slowdown, bool)
             or not isinstance(most_slowdown, (int, float))
@@ -71,7 +71,7 @@ class Profile:
         self._records: list[CallRecord] = []
         self._sampling = NativeSampling(most_slowdown)
         self._devices: list[ProfiledDevice] = []
-        self._contexts: dict[Context, Callable[[], None]] = {}  # and what a session does when it is no longer profiled
+        self._contexts: dict[Context, Callable[[], None]] = {}  # and what follows its removal
         self._is_concurrent = concurrent
         self._seen: set[object] = set()  # module states and device contexts
         self._stopping = threading.Lock()
@@ -94,7 +94,7 @@ class Profile:
     def remove(self, context: Context) -> None:
         """Stops timing a context that is about to be closed; its calls stay in the figures.
 
-        The profile ends with its last one.
+        The profile ends with its last context.
         """
         with self._stopping:
             if self._contexts.keys() == {context}:
@@ -105,7 +105,7 @@ class Profile:
                 self._leave(context, _STOP_SECONDS)
 
     def modules_changed(self) -> None:
-        """Begins to time modules and devices that it has not seen yet."""
+        """Begins to time new modules and devices."""
         for context in self._contexts:
             for module in context.modules:
                 state = context.module_state(module.name)
@@ -145,11 +145,11 @@ class Profile:
     def stop(self, timeout: float = _STOP_SECONDS) -> None:
         """Ends the profile; idempotent.
 
-        Calls under way continue. Asynchronous ones are in the profile up to here; of synchronous ones in other threads
-        only the dispatches are.
+        Running calls continue. The profile has asynchronous calls up to this point; of synchronous calls in other
+        threads it has only the dispatches.
 
         Args:
-            timeout: the seconds to wait for submitted work on each device; work that is not done then has no times.
+            timeout: the seconds to wait for submitted work on each device; unfinished work has no times.
         """
         with self._stopping:
             if not self.end_ns:
@@ -219,12 +219,12 @@ class Profile:
 
     @cached_property
     def exports(self) -> tuple[ProfiledExport, ...]:
-        """The dispatches by name; those that kept the device busy longest come first."""
+        """The dispatches by name, in descending order of the device's busy time."""
         return exports_of(self.dispatches)
 
     @cached_property
     def calls(self) -> tuple[ProfiledCall, ...]:
-        """Every call, in order of begin."""
+        """Every call, in order of beginning."""
         by_call: dict[int | None, list[ProfiledDispatch]] = defaultdict(list)
         for dispatch in self.dispatches:
             if dispatch.begin_ns is not None or dispatch.is_untimed:
@@ -269,7 +269,7 @@ class Profile:
 
     @cached_property
     def natives(self) -> tuple[ProfiledNative, ...]:
-        """The native functions that programs called; those that took longest come first."""
+        """The native functions that programs called, in descending order of time."""
         self._check_stopped()
         called: dict[str, list[int]] = defaultdict(list)
         waited: dict[str, list[int]] = defaultdict(list)
@@ -345,7 +345,7 @@ class Profile:
         return self.table() if self.end_ns else repr(self)
 
     def _repr_html_(self) -> str | None:
-        """Returns the tables for notebooks; ``None``, for the plain text, while it runs."""
+        """Returns the tables for notebooks; ``None`` (plain text) while it runs."""
         figures = (self.exports, self.calls, self.natives, self.clocks, self.notes) if self.end_ns else None
         return None if figures is None else profile_html(*figures)
 

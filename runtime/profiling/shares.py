@@ -1,6 +1,6 @@
-"""Attributes native functions, waits and submissions to the calls in whose steps they lie.
+"""Attributes native functions, waits and submissions to the calls whose steps contain them.
 
-While a profile runs only times are recorded; intervals are nested here, once.
+While a profile runs, only times are recorded; intervals are nested here afterwards.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Open:
     end: int
     call: int | None
     native: NativeTimes | None
-    inside: int = 0  # nanoseconds of intervals within it
+    inside: int = 0  # nanoseconds of nested intervals
 
 
 def attribute(
@@ -69,7 +69,7 @@ def attribute(
 ) -> Attribution:
     """Sweeps over all intervals in order of time.
 
-    Where ``concurrent``, invocations overlap in different threads. Otherwise one runs at a time, in whatever thread.
+    If ``concurrent``, invocations overlap in different threads. Otherwise one runs at a time, in any thread.
     """
     attribution = Attribution([HostShares() for _ in records])
     lanes: dict[int, list[tuple[int, int, int, int, object]]] = {}
@@ -113,7 +113,7 @@ def _sweep(
                 shares.native += own
             else:
                 shares.vm += own
-            return  # a nested call is part of the native function that makes it
+            return  # a nested call is part of the calling native function
         if parent is not None:
             parent.inside += interval.end - interval.begin
         if interval.call is not None:

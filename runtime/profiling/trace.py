@@ -1,8 +1,8 @@
 """A profile in a Perfetto trace: tracks of the host and of each device's queue on the host's monotonic clock.
 
-The host has a track for the calls of each thread, with native functions and waits inside; asynchronous calls overlap
-and have a track each. A device's track has its dispatches, with workgroups, source location, stage and barrier as
-arguments. An arrow leads to each from the native function that submitted it, or from its call.
+The host has a track for the calls of each thread, with nested native functions and waits; overlapping asynchronous
+calls have separate tracks. A device's track has its dispatches, with workgroups, source location, stage and barrier as
+arguments. An arrow leads to each dispatch from the native function that submitted it, or from its call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def add_profile(
     clocks: Sequence[ClockRelation],
     dispatches: Sequence[ProfiledDispatch],
 ) -> None:
-    """Adds a stopped profile to a trace, in tracks below that of a process."""
+    """Adds a stopped profile to a trace, in tracks below a process's track."""
     flows = {number: trace.flow() for number, dispatch in enumerate(dispatches) if dispatch.begin_ns is not None}
     inner: dict[int | None, list[tuple[int, int, str, str]]] = {}
     for name, caller, begin, end in natives:
@@ -35,7 +35,7 @@ def add_profile(
     tracks: dict[int, int] = {}
     busy: dict[int, list[int]] = {}
     for call in calls:
-        # Calls that overlap without being nested, as asynchronous ones do, have a track each.
+        # Calls that overlap without being nested, such as asynchronous calls, have separate tracks.
         ends = busy.setdefault(call.thread, [])
         while ends and ends[-1] <= call.begin_ns:
             ends.pop()
@@ -54,7 +54,7 @@ def add_profile(
         if call.error:
             arguments["error"] = call.error
         parts = sorted(inner.get(call.number, ()))
-        # The last part that had begun by then is the innermost one.
+        # The last part that had begun by then is the innermost part.
         sources: dict[int, list[int]] = {}
         for number, flow in flows.items():
             dispatch = dispatches[number]

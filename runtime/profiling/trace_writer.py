@@ -41,7 +41,7 @@ class TraceWriter:
         return data
 
     def track(self, name: str, parent: int = 0) -> int:
-        """Returns a new track, below another one; the first one is the process's."""
+        """Returns a new track, below another track; the first track is the process's."""
         self._tracks += 1
         packet = self._builder.add_packet()
         packet.track_descriptor.uuid = self._tracks

@@ -1,9 +1,9 @@
 """Converters between callers' values and the VM's, made once for each argument and result of a function.
 
-A tensor argument takes arrays of exactly the declared dtype (a float64 array where f32 is declared is an error, never
-converted), and Python numbers, nested or alone, which have no dtype and take the declared one if they lose only
-precision. Where the program does not say whether integers are signed (``i8``), both are accepted; results are signed.
-Scalars are in scalar_binding.py.
+A tensor argument accepts arrays of exactly the declared dtype (a float64 array for a declared f32 is an error, never
+converted). It also accepts Python numbers, nested or single; these have no dtype, and take the declared dtype if they
+lose only precision. For signless integers (``i8``) both signednesses are accepted; results are signed. Scalars are in
+scalar_binding.py.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ _BUFFER: Final = "!hal.buffer"
 def argument_binder(
     argument: Argument, function: str, first: Callable[[], Device], devices: Container[Device] | None = None
 ) -> Callable[[Any], Any]:
-    """Returns a converter of a caller's value to the VM's; it raises InvalidArgumentError for a value of another type.
+    """Returns a converter of a caller's value to the VM's; it raises InvalidArgumentError for values of other types.
 
-    ``first`` opens the device for host values when one comes. ``devices`` are those of arrays; ``None`` allows any.
+    ``first`` opens the device when a host value comes. ``devices`` are the allowed devices of arrays; ``None`` allows
+    any.
     """
     if argument.letter != "r":
         return scalar_binder(argument, function)
@@ -121,7 +122,7 @@ class _Reference:
             dtype = self._argument.dtypes[0]
             wanted = _generality(dtype)
             if natural.dtype.kind in "fO" and wanted == 1:
-                # NumPy makes floats of integers that need an unsigned 64-bit type, and of larger ones.
+                # NumPy converts integers to floats if they need an unsigned 64-bit type or are larger.
                 exact = np.asarray(value, object)
                 if exact.size and all(isinstance(number, (int, np.integer)) for number in exact.flat):
                     return self._integers(exact)
@@ -152,7 +153,7 @@ class _Reference:
     # -- arrays --
 
     def _array(self, value: np.ndarray | DeviceArray) -> object:
-        """Returns the array's view, or its buffer where that is declared."""
+        """Returns the array's view, or its buffer if that is declared."""
         self._check_dtype(value)
         self._check_shape(value, value.shape)
         try:
@@ -170,7 +171,7 @@ class _Reference:
                 value.numpy()  # raises
             self._check_device(value)
         if element_type.is_sub_byte:
-            # Device arrays have a byte for each of these elements, programs take them packed.
+            # Device arrays have a byte for each of these elements; programs take them packed.
             host = value.numpy() if isinstance(value, DeviceArray) else value
             packed = np.frombuffer(ElementType.from_dtype(host.dtype).pack(host), np.uint8)
             whole = self._first().asarray(packed).buffer_view(ElementType.UINT_8)
@@ -183,7 +184,7 @@ class _Reference:
 
     def _check_device(self, value: DeviceArray) -> None:
         if self._devices is not None and value.device not in self._devices:
-            first = self._first()  # may open the devices only now
+            first = self._first()  # may open the devices now
             if value.device not in self._devices:
                 raise InvalidArgumentError(
                     f"the array is on another device object, {value.device.name} ({value.device.uri}), than the "
@@ -250,7 +251,7 @@ def _is_misaligned(array: DeviceArray) -> bool:
 
 
 def declared_view(declared: DeclaredValue | None) -> Callable[[Any], Any]:
-    """Returns a converter of a buffer that holds a tensor to a view; it returns other values unchanged."""
+    """Returns a converter of a tensor's buffer to a view; it returns other values unchanged."""
     element_type = element_type_of(declared) if declared is not None and declared.is_tensor else None
     if declared is None or element_type is None or declared.shape is None:
         return lambda value: value
@@ -271,7 +272,7 @@ def result_unbinder(
     wrap: Callable[[BufferView], object],
     wrap_known: Callable[[BufferView, np.dtype[np.generic]], object],
 ) -> Callable[[Any], Any]:
-    """Returns a converter of the VM's value to the caller's: ``wrap`` for a view, ``wrap_known`` for a dense one."""
+    """Returns a converter of the VM's value to the caller's: ``wrap`` for a view, ``wrap_known`` for a dense view."""
     if result.letter == "r":
         declared = result.declared
         element_type = element_type_of(declared) if declared is not None and declared.is_tensor else None

@@ -1,4 +1,4 @@
-"""Many calls, several at a time: the asynchronous iterator behind ``SessionFunction.stream``."""
+"""Streams of calls, several at a time: the asynchronous iterator behind ``SessionFunction.stream``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def stream_calls(
     depth: int,
     ordered: bool,
 ) -> AsyncIterator[Any]:
-    """Returns the results of calls, at most ``depth`` in flight; ``out`` has the arrays of each."""
+    """Returns the results of calls, at most ``depth`` in flight; ``out`` has the arrays of each call."""
     if not isinstance(depth, int) or isinstance(depth, bool) or depth < 1:
         raise InvalidArgumentError(f"depth is the most calls in flight, at least 1; got {depth!r}")
     if isinstance(calls, AsyncIterable):
@@ -47,7 +47,7 @@ def stream_calls(
 
 
 class _Outs:
-    """The arrays that calls in flight write; no array may be in use twice."""
+    """The arrays that calls in flight write; an array must not be in use twice."""
 
     def __init__(self, outs: Iterator[Out] | None) -> None:
         self._outs = outs
@@ -71,12 +71,12 @@ class _Outs:
         return out
 
     def submitted(self, invocation: Invocation) -> None:
-        """Notes whose arrays ``take`` gave last."""
+        """Notes the invocation for the arrays that ``take`` returned last."""
         if self._next:
             self._used[invocation] = self._next
 
     def taken(self, invocation: Invocation) -> None:
-        """Notes that the caller has had the result."""
+        """Notes that the caller has received the result."""
         self._used.pop(invocation, None)
 
 
@@ -87,7 +87,7 @@ async def _each(calls: Any) -> AsyncGenerator[Any, None]:
 
 async def _next(source: AsyncIterator[Any]) -> Any:
     """Returns the next call, or ``_END``."""
-    # Not anext(source, _END): CPython up to 3.12 crashes where __anext__ raises in the call and not when awaited.
+    # Not anext(source, _END): CPython up to 3.12 crashes if __anext__ raises when called instead of when awaited.
     try:
         return await source.__anext__()
     except StopAsyncIteration:
@@ -101,7 +101,7 @@ async def _stream(
     depth: int,
     ordered: bool,
 ) -> AsyncGenerator[Any, None]:
-    import asyncio  # imported late: programs without it start sooner
+    import asyncio  # imported late so that programs without it start sooner
 
     loop = asyncio.get_running_loop()
     flight: deque[Invocation] = deque()
@@ -119,7 +119,7 @@ async def _stream(
         try:
             loop.call_soon_threadsafe(note)
         except RuntimeError:
-            return  # the loop is closed: the iteration is over
+            return  # the loop is closed, so the iteration is over
 
     try:
         while more or flight:
@@ -160,7 +160,7 @@ async def _stream(
 
 
 def _take(flight: deque[Invocation], ended: deque[Invocation], ordered: bool) -> Invocation | None:
-    """Returns the invocation whose result is next, if it is done."""
+    """Returns the invocation with the next result, if it is done."""
     if ordered:
         return flight.popleft() if flight and flight[0].done() else None
     if not ended:

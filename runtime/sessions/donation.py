@@ -1,7 +1,7 @@
 """Donated arguments of one call: arrays whose memory the program may take for its results (``donate=``).
 
-Calling sequence: made, which checks them → ``claim`` → ``match`` → the call → ``finish`` → ``release``. An array that
-was donated is closed, whether its memory was of use or not; if the call fails it stays open.
+Calling sequence: construction, which checks them → ``claim`` → ``match`` → the call → ``finish`` → ``release``. A
+donated array is closed even if its memory was not used; if the call fails it stays open.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Donation:
         signature: the signature of the function that runs.
         inputs: the function's arguments without storages.
         values: the caller's values, one for each of ``inputs``.
-        numbers: the numbers of the inputs that are donated. Only arrays have memory to give; other values are ignored.
+        numbers: the numbers of the donated inputs. Only arrays have memory to donate; other values are ignored.
         wait: the fence that the call waits for.
 
     Attributes:
@@ -86,7 +86,7 @@ class Donation:
         return f"{self._signature.name}: cannot donate argument {argument.position} ({argument}): {problem}"
 
     def _check_wait(self, wait: Fence | HalFence) -> None:
-        """Refuses fences of other devices: work behind them is submitted later, when the arrays are closed."""
+        """Rejects fences of other devices: work behind them is submitted later, when the arrays are closed."""
         devices = {array.device.hal for array in self.arrays.values()}
         for semaphore, value in points_of(wait):
             if semaphore.device not in devices and semaphore.reached < value:
@@ -95,7 +95,7 @@ class Donation:
                 )
 
     def claim(self) -> None:
-        """Refuses arrays whose memory another call under way will take; ``release`` has to follow."""
+        """Rejects arrays whose memory another call in flight will take; ``release`` must follow."""
         for position, array in self.arrays.items():
             buffer = array.shared()
             with array.device.mark_lock:
@@ -112,7 +112,7 @@ class Donation:
             self._claimed.pop().is_claimed = False
 
     def match(self, storages: Sequence[tuple[Argument, int | None]]) -> dict[int, Buffer]:
-        """Returns memory of donated arrays by position, for as many storages without memory as possible.
+        """Returns memory of donated arrays by position, for the most storages without memory.
 
         ``storages`` are arguments and their bytes, where they are known.
         """
@@ -149,8 +149,9 @@ class Donation:
         )
 
     def finish(self, values: Iterable[object]) -> list[object]:
-        """Closes the arrays and frees unused memory. ``values`` are the VM's results; returns them, those in memory of
-        the arrays as views of buffers that stay open.
+        """Closes the arrays and frees unused memory.
+
+        Returns the VM's results ``values``; those in memory of the arrays become views of buffers that stay open.
         """
         results = list(values)
         places: dict[Buffer, list[int]] = {}  # positions of the results in a buffer
@@ -168,7 +169,7 @@ class Donation:
                 continue
             if old.parent is None:
                 new = old.moved(by)
-            else:  # other results of a program are in the same buffer
+            else:  # other results of the program are in the same buffer
                 new = old.parent
                 array.close_for(by)
             for index in used:
@@ -178,7 +179,7 @@ class Donation:
 
 @functools.lru_cache(1024)
 def _donated_text(function: str, position: int, name: str) -> str:
-    """Returns the message for touching a donated array."""
+    """Returns the message for a use of a donated array."""
     return (
         f"this array was donated to {function} as argument {position} ({name}): its memory is the program's; use a "
         "result of that call, or donate a copy()"
@@ -187,7 +188,7 @@ def _donated_text(function: str, position: int, name: str) -> str:
 
 def buffer_of(value: object) -> Buffer | None:
     """Returns the buffer of an array or a view; ``None`` for other values."""
-    if isinstance(value, (BufferView, DeviceArray)):  # in this order it is fast for both
+    if isinstance(value, (BufferView, DeviceArray)):  # this order is fast for both
         return value.buffer
     return value if isinstance(value, Buffer) else None
 
@@ -204,8 +205,9 @@ def _rebased(value: object, owner: Buffer) -> object:
 
 
 def donated_numbers(signature: Signature, inputs: Sequence[Argument], donate: Donate) -> tuple[int, ...]:
-    """Returns the inputs that ``donate`` names, each once; InvalidArgumentError if an entry is no number or name of an
-    input.
+    """Returns the inputs in ``donate``, without duplicates.
+
+    InvalidArgumentError for entries that are no number or name of an input.
     """
     several = (donate,) if isinstance(donate, (int, str)) else donate
     numbers: dict[int, None] = {}

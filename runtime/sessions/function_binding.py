@@ -1,4 +1,4 @@
-"""The common part of a function's calls: conversions, and the way results get into the caller's arrays."""
+"""The common part of a function's calls: conversions, and the transfer of results to the caller's arrays."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class FunctionBinding:
             )
 
     def _convert(self, outputs: tuple[Any, ...]) -> Any:
-        """Returns the caller's results for the program's."""
+        """Converts the program's results to the caller's."""
         if self._single is not None:
             return self._single(outputs[0])
         if not self._unbinders:
@@ -87,7 +87,7 @@ class FunctionBinding:
         return tuple([unbind(value) for unbind, value in zip(self._unbinders, outputs, strict=True)])
 
     def _check_fences(self, wait: object, signal: object) -> None:
-        """Refuses values that are no fences, and fences where the function is synchronous."""
+        """Rejects values that are no fences, and fences for synchronous functions."""
         for name, fence in (("wait", wait), ("signal", signal)):
             if fence is None:
                 continue
@@ -105,7 +105,7 @@ class FunctionBinding:
         return self._outputs
 
     def _make_outputs(self, results: Sequence[Result]) -> Outputs:
-        """Makes the outputs for the results that callers see; the program may write numbers of them into storages."""
+        """Makes the outputs for the results that callers see; the program may write some numbers into storages."""
         signature, devices = self.signature, self._target.devices
         unbinders: Sequence[Callable[[Any], Any]] = self._unbinders
         numbers: set[int] = set()
@@ -115,13 +115,13 @@ class FunctionBinding:
         return Outputs(signature, self._binders, unbinders, numbers, self._target)
 
     def _writer_for(self, out: object) -> FunctionBinding:
-        """Returns the function that takes storages for these results: this one, or ``NAME$async`` beside it."""
+        """Returns the function that takes storages for these results: this one, or its sibling ``NAME$async``."""
         if self._takes_storages:
             return self
         if self._writer is None:
             self._writer = self._find_writer() or self
         writer = self._writer
-        # What the caller leaves out has to be allocated before the call.
+        # Omitted storages must be allocated before the call.
         return writer if out is not None or writer.outputs.is_allocatable else self
 
     def _find_writer(self) -> FunctionBinding | None:
@@ -130,7 +130,7 @@ class FunctionBinding:
             return None
         try:
             writer = FunctionBinding(self._target, function.context.lookup(f"{function.full_name}$async"), self.name)
-        except (NotFoundError, InvalidArgumentError):  # there is none, or one that only programs can call
+        except (NotFoundError, InvalidArgumentError):  # there is none, or only programs can call it
             return None
         if not writer.signature.writes(self.signature):
             return None
@@ -138,7 +138,7 @@ class FunctionBinding:
         return writer
 
     def _omits_storages(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> bool:
-        """Whether it takes storages, and none is among the arguments."""
+        """Whether it takes storages, and none is passed."""
         if not self._takes_storages or len(arguments) > len(self.outputs.inputs):
             return False
         return not any(argument.storage is not None and argument.name in named for argument in self.signature.arguments)

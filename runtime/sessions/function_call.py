@@ -1,7 +1,7 @@
 """One call of a session's function, from the caller's arguments to the caller's results.
 
-Calling sequence: made, which checks the fences → ``values`` → the program → ``settle`` → ``results`` → ``end``.
-``call`` does this in the calling thread, ``submit`` has an ``Invocation`` do it.
+Calling sequence: construction, which checks the fences → ``values`` → the program → ``settle`` → ``results`` → ``end``.
+``call`` does this in the calling thread, ``submit`` in an ``Invocation``.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class FunctionCall:
     """One call.
 
     Args:
-        function: the called function; with ``out`` or ``donate``, or without storages, the function that writes
-            these results may run in its place.
+        function: the called function; with ``out`` or ``donate``, or without storages, a sibling that writes these
+            results may run instead.
         arguments, named: the caller's arguments.
         out, donate: the results' arrays and the donated arguments, as for a call.
         wait, signal: the fences of an asynchronous function.
@@ -87,7 +87,7 @@ class FunctionCall:
     # -- its parts -----------------------------------------------------------------------------------
 
     def values(self) -> tuple[Any, ...]:
-        """Returns the VM's values for the program, its two fences included."""
+        """Returns the VM's values for the program, including its two fences."""
         record, writer = self._record, self._writer
         if record is not None and record.is_async:
             record.bind_begin = now()
@@ -115,7 +115,7 @@ class FunctionCall:
         return self._done if self._writer.signature.is_async and self._signal is None else None
 
     def results(self, outputs: tuple[Any, ...]) -> Any:
-        """Returns the caller's results for the program's."""
+        """Converts the program's results to the caller's."""
         if self._record is not None:
             self._record.convert_begin = now()
         if self._output is not None:
@@ -125,7 +125,7 @@ class FunctionCall:
         return self._function._convert(outputs)
 
     def end(self) -> None:
-        """Releases claims; has to follow, whether the call succeeded or not. Idempotent."""
+        """Releases claims; must follow whether or not the call succeeded. Idempotent."""
         if self._output is not None:
             self._output.end()
 

@@ -29,9 +29,9 @@ class Instance(Closeable):
     """Opens each device once, for all sessions made with it.
 
     Args:
-        validation: whether to turn the Khronos validation layers on; ``None``: as ``PUMICE_VALIDATION`` says.
+        validation: whether to turn the Khronos validation layers on; ``None`` reads ``PUMICE_VALIDATION``.
         sanitize: the shader checks of the devices that it opens, as for ``pumice.open_device``.
-        wait: the host's wait mode for them, likewise.
+        wait: the host's wait mode of these devices, as for ``pumice.open_device``.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Instance(Closeable):
         self._validation = validation
         self._sanitize = sanitize
         self._wait: WaitMode | None = None if wait is None else checked_wait_mode(wait)
-        self._devices: dict[int | str, Device] = {}  # by the driver's index, whatever URI asked for it
+        self._devices: dict[int | str, Device] = {}  # by the driver's index, whatever the URI
         self._lock = threading.Lock()
         self._closed = False
 
@@ -55,7 +55,7 @@ class Instance(Closeable):
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """The devices that it opened, without closed ones."""
+        """The devices that it opened, without those closed since."""
         return tuple([device for device in self._devices.values() if not device.is_closed])
 
     def device(self, uri: str | None = None) -> Device:
@@ -99,7 +99,7 @@ class Instance(Closeable):
         """
         with self._lock:
             self._closed = True
-        with contextlib.ExitStack() as closing:  # all of them, whatever one raises
+        with contextlib.ExitStack() as closing:  # all devices, even if one raises
             for device in self._devices.values():
                 closing.callback(device.close)
 

@@ -1,7 +1,7 @@
-"""One call whose results go into arrays of the caller, or whose arguments are donated.
+"""A call whose results go to the caller's arrays, or whose arguments are donated.
 
-Calling sequence: made, which checks all that is known before → ``bind`` → the function, with ``done`` as its signal
-fence → ``finish`` → ``end``. An error before the function runs changes nothing.
+Calling sequence: construction, which checks everything known beforehand → ``bind`` → the function, with ``done`` as its
+signal fence → ``finish`` → ``end``. An error before the function runs changes nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AnyFence = Fence | HalFence
 
 
 class OutputCall:
-    """A call with ``out=``, ``donate=``, or storages that are left out.
+    """A call with ``out=``, ``donate=``, or omitted storages.
 
     Args:
         outputs: the outputs of the function that runs.
@@ -35,7 +35,7 @@ class OutputCall:
         wait, signal: the fences of an asynchronous call.
 
     Attributes:
-        done: the fence that the function signals: ``signal``, or a fence that copies wait for.
+        done: the fence that the function signals: ``signal``, or a fence for which copies wait.
     """
 
     __slots__ = ("_copied", "_donation", "_outputs", "_signal", "_targets", "_values", "_views", "done")
@@ -102,8 +102,7 @@ class OutputCall:
         return tuple(bound)
 
     def finish(self, returned: tuple[Any, ...]) -> Any:
-        """Returns the caller's results for those that the program returned; it copies results that were not written in
-        place.
+        """Converts the program's results to the caller's; copies results that were not written in place.
 
         Raises:
             InvalidArgumentError: a result has another shape or element type than the array for it.
@@ -133,12 +132,12 @@ class OutputCall:
         return results[0] if len(results) == 1 else tuple(results)
 
     def end(self) -> None:
-        """Releases claims; has to follow, whether the call succeeded or not. Idempotent."""
+        """Releases claims; must follow whether or not the call succeeded. Idempotent."""
         if self._donation is not None:
             self._donation.release()
 
     def results(self, returned: tuple[Any, ...]) -> Any:
-        """Finishes the call for callers who take the VM's values: returns the program's results, or its storages."""
+        """Finishes a call with the VM's values: returns the program's results, or its storages."""
         values = self._found(returned)
         return values[0] if len(values) == 1 else tuple(values)
 
@@ -148,7 +147,7 @@ class OutputCall:
         return [self._views[number] for number in range(self._outputs.count)]
 
     def _copy(self, results: Sequence[object]) -> None:
-        """Copies results into their arrays: at once, or when the function's work is done."""
+        """Copies results to their arrays: immediately, or when the function's work is done."""
         by_device: dict[LogicalDevice, list[tuple[Buffer, Buffer]]] = {}
         for number in self._copied:
             target, source = (

@@ -1,10 +1,10 @@
 """Results in the caller's arrays: ``out=``.
 
-A result is written in place where the function takes a *storage* for it: an argument with the attribute
-``iree.abi.output``. Other results are copied on the device, once they are computed. A storage that the caller leaves
-out is memory of a donated argument where the program allows it (donation.py), else it is allocated.
+A result is written in place if the function takes a *storage* for it: an argument with the attribute
+``iree.abi.output``. Other results are copied on the device once they are computed. An omitted storage takes memory of a
+donated argument if the program allows it (donation.py), else it is allocated.
 
-``Outputs`` is the part that all calls of a function share, ``OutputCall`` (output_call.py) one call.
+``Outputs`` is shared by all calls of a function; ``OutputCall`` (output_call.py) is one call.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .signature import Argument, Signature, shape_text
 
 Target: TypeAlias = "DeviceArray | BufferView"
 Out: TypeAlias = "Target | Sequence[Target]"
-"""Arrays for the results: one, or one for each result in order."""
+"""Arrays for the results: a single array, or one for each result in order."""
 Binder: TypeAlias = Callable[[Any], Any]
 
 BUFFER: Final = "!hal.buffer"
@@ -47,8 +47,8 @@ class Output:
         number: the position among the results.
         tensor: the tensor's name and type.
         storage: the argument that the program writes it into.
-        nbytes: the bytes of the elements; ``None`` where only the program knows.
-        is_packed: whether elements share bytes, which those of arrays do not.
+        nbytes: the bytes of the elements; ``None`` if only the program knows it.
+        is_packed: whether elements share bytes, unlike those of arrays.
         takes_buffer: whether the storage is a bare buffer.
     """
 
@@ -66,16 +66,16 @@ class Output:
 
 
 class Outputs:
-    """The destinations of a function's results, which its calls share.
+    """The destinations of a function's results, shared by its calls.
 
-    ``numbers`` are the results that callers get as numbers, though the program writes them into storages.
+    ``numbers`` are the results that callers get as numbers although the program writes them into storages.
 
     Attributes:
         inputs: the arguments without storages.
         count: the number of all results.
-        tensors: the tensors that ``out=`` is for.
-        stored: the tensors that the program writes into storages, those of ``tensors`` included.
-        is_returned: whether the program returns them; else it only writes them into storages.
+        tensors: the tensors in the order of ``out=``.
+        stored: the tensors that the program writes into storages, including those in ``tensors``.
+        is_returned: whether the program returns them, instead of only writing them into storages.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Outputs:
         )
 
     def contexts(self) -> Mapping[Any, DeviceContext]:
-        """Returns the device contexts of the session's programs, by device; none without the ``hal`` module."""
+        """Returns the device contexts of the session's programs, by device; empty without the ``hal`` module."""
         try:
             state = self.target.context.module_state("hal")
         except NotFoundError:
@@ -113,7 +113,7 @@ class Outputs:
         return state.contexts if isinstance(state, DeviceTable) else {}
 
     def donated_numbers(self, donate: Donate) -> tuple[int, ...]:
-        """Returns the inputs that ``donate`` names, each once."""
+        """Returns the inputs in ``donate``, without duplicates."""
         if type(donate) is not tuple and type(donate) is not int:
             return donated_numbers(self.signature, self.inputs, donate)
         numbers = self._donated.get(donate)
@@ -122,7 +122,7 @@ class Outputs:
         return numbers
 
     def new_view(self, output: Output, memory: Buffer | None) -> BufferView:
-        """Returns the storage of a result that the caller left out, in ``memory`` if given, else in new memory."""
+        """Returns the storage of an omitted result, in ``memory`` if passed, else in new memory."""
         tensor = output.tensor
         if output.nbytes is None or tensor.shape is None or tensor.element_type is None:
             raise InvalidArgumentError(
@@ -141,7 +141,7 @@ class Outputs:
 
     @property
     def is_allocatable(self) -> bool:
-        """Whether the storages that a caller leaves out can be allocated before a call."""
+        """Whether omitted storages can be allocated before a call."""
         return all(output.nbytes is not None for output, _ in self.stored)
 
     # -- checks --------------------------------------------------------------------------------------
@@ -152,32 +152,32 @@ class Outputs:
         if type(out) is DeviceArray and len(tensors) == 1:
             self._check(tensors[0], out)
             return (out,)
-        given = tuple(out) if isinstance(out, (tuple, list)) else (out,)
-        for one in given:
-            if not isinstance(one, (DeviceArray, BufferView)):
+        arrays = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+        for array in arrays:
+            if not isinstance(array, (DeviceArray, BufferView)):
                 raise InvalidArgumentError(
                     f"{name}: out takes a pumice.DeviceArray, or a tuple of one for each result, got "
-                    f"{'a NumPy array' if isinstance(one, np.ndarray) else type(one).__name__}; make one with "
+                    f"{'a NumPy array' if isinstance(array, np.ndarray) else type(array).__name__}; make one with "
                     "session.device.empty(shape, dtype), and read it with numpy()"
                 )
         if not tensors:
             raise InvalidArgumentError(f"{name} has no tensor among its results that out= could take")
-        if len(given) != len(tensors):
+        if len(arrays) != len(tensors):
             raise InvalidArgumentError(
                 f"{name}: out takes {len(tensors)} array{'s' * (len(tensors) != 1)}, for "
-                f"{', '.join(str(one.tensor) for one in tensors)}; got {len(given)}"
+                f"{', '.join(str(output.tensor) for output in tensors)}; got {len(arrays)}"
             )
-        for output, target in zip(tensors, given, strict=True):
+        for output, target in zip(tensors, arrays, strict=True):
             self._check(output, target)
-        pair = first_overlap([target.buffer for target in given])
+        pair = first_overlap([target.buffer for target in arrays])
         if pair is not None:
-            one, two = (tensors[number].text for number in pair)
-            raise InvalidArgumentError(f"{name}: out for {two} and out for {one} share memory; give two arrays")
-        return given
+            first, second = (tensors[number].text for number in pair)
+            raise InvalidArgumentError(f"{name}: out for {second} and out for {first} share memory; give two arrays")
+        return arrays
 
     def _check(self, output: Output, target: Target) -> None:
         tensor, buffer = output.tensor, target.buffer
-        # The fast path: an array that is as it should be.
+        # The fast path: an array that fits.
         if (
             target.shape == tensor.shape
             and type(target) is DeviceArray
@@ -218,7 +218,7 @@ class Outputs:
         return f"{self.signature.name}: out for {output.text} is an array of shape {target.shape} and {kind}; {problem}"
 
     def check_inputs(self, targets: Sequence[Target], values: Sequence[object]) -> None:
-        """Refuses outputs that share memory with inputs: the program would read overwritten values."""
+        """Rejects outputs that share memory with inputs, as the program would read overwritten values."""
         pair = first_overlap([target.buffer for target in targets], [buffer_of(value) for value in values])
         if pair is not None:
             number, index = pair[0], pair[1] - len(targets)

@@ -1,8 +1,8 @@
 """Conversions of scalars between callers and the VM.
 
-Numbers travel in 32- and 64-bit registers. Integers have to fit the declared width on the way in, sign-extended unless
-declared unsigned, and are cut to it on the way out, since programs compute in the register's width. Floats of 16 bits
-and fewer are the low bits of an integer register.
+Numbers are passed in 32- and 64-bit registers. Integer arguments must fit the declared width, and are sign-extended
+unless declared unsigned. Integer results are truncated to the declared width, since programs compute in the register's
+width. Floats of at most 16 bits are the low bits of an integer register.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _REGISTER_BITS: Final = {"i": 32, "I": 64}
 
 
 def scalar_binder(argument: Argument, function: str) -> Callable[[Any], Any]:
-    """Returns a converter of a caller's number (Python's, NumPy's, or an array of rank 0) to the VM's."""
+    """Returns a converter of a caller's number (Python, NumPy, or an array of rank 0) to the VM's."""
     if argument.letter in "iI":
         element_type = element_type_of(argument.declared)
         if element_type is not None and element_type.is_float and element_type.dtype is not None:
@@ -56,7 +56,7 @@ def scalar_unbinder(result: Result) -> Callable[[Any], Any]:
 
 
 def _integer_range(declared: DeclaredValue | None, letter: str) -> tuple[int, int, int]:
-    """Returns the lowest and the highest value, and the first of the values that stand for negative ones."""
+    """Returns the lowest and highest value, and the first of the values that represent negative numbers."""
     bits = _REGISTER_BITS[letter]
     text = (declared.element_type if declared is not None else None) or ""
     width = bits

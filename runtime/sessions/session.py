@@ -5,7 +5,7 @@
 >>> y = session.call("module.predict", image)
 
 Each session has its own module state. Sessions of one instance, or made with the same device, may pass arrays to each
-other. The design, and where each part of IREE's session interface is found, is in docs/design/session.md.
+other. The design, and the counterparts of IREE's session interface, are in docs/design/session.md.
 """
 
 from __future__ import annotations
@@ -44,28 +44,28 @@ class Session(SessionCalls, Closeable):
     """Modules loaded together on one or several devices, and calls of their functions.
 
     Calling sequence: ``Session(…)`` → ``load`` or ``append_module…``, imported modules first → ``call``, or ``lookup``
-    once and call often → ``close``, or a ``with`` block. A session closes what it opened: if it got neither a device
-    nor an instance, that is the device, with all arrays on it.
+    once and call often → ``close``, or a ``with`` block. A session closes the devices that it opened, with all arrays
+    on them; it opens devices only if it gets neither open devices nor an instance.
 
-    Thread rule: one thread at a time, any thread; a second one gets FailedPreconditionError. Several sessions may run
-    concurrently. ``SessionOptions(concurrent=True)`` lets calls overlap where the program allows it.
+    Thread rule: one thread at a time, any thread; a second thread gets FailedPreconditionError. Several sessions may
+    run concurrently. ``SessionOptions(concurrent=True)`` lets calls overlap where the program allows it.
 
     Args:
         device: a URI as for ``pumice.open_device``, an open device, or several of either; ``None`` takes the best
             device when the first program needs one.
         options: the options; see ``SessionOptions``.
-        instance: the instance that shares devices with other sessions; without one the session opens and closes its
-            own.
-        sanitize: whether to report accesses of programs that go wrong, as for ``pumice.open_device``. The reference
-            device, where nothing can go wrong, ignores it.
-        wait: the host's wait mode for its devices, as for ``pumice.open_device``; calls take another mode.
+        instance: the instance that shares devices with other sessions; without an instance, the session opens and
+            closes its own devices.
+        sanitize: whether to report wrong accesses of programs, as for ``pumice.open_device``. The reference device,
+            which has no such accesses, ignores it.
+        wait: the host's wait mode for its devices, as for ``pumice.open_device``; calls may use another mode.
 
     Raises:
         NotFoundError: there is no such device; the message lists those that exist.
         UnavailableError: there is no Vulkan loader or driver.
         ClosedError: the device or the instance was closed.
-        InvalidArgumentError: an argument has the wrong type; or ``sanitize`` or ``wait`` is given for an open device,
-            or one of an instance, that was opened with another.
+        InvalidArgumentError: an argument has the wrong type; or ``sanitize`` or ``wait`` differs from that of an open
+            device.
     """
 
     def __init__(
@@ -77,9 +77,9 @@ class Session(SessionCalls, Closeable):
         sanitize: bool | None = None,
         wait: WaitMode | None = None,
     ) -> None:
-        for name, given, kind in (("options", options, SessionOptions), ("instance", instance, Instance)):
-            if given is not None and not isinstance(given, kind):
-                raise InvalidArgumentError(f"{name} is a pumice.{kind.__name__}, got {type(given).__name__}")
+        for name, value, kind in (("options", options, SessionOptions), ("instance", instance, Instance)):
+            if value is not None and not isinstance(value, kind):
+                raise InvalidArgumentError(f"{name} is a pumice.{kind.__name__}, got {type(value).__name__}")
         if instance is not None and instance.is_closed:
             raise ClosedError("this instance was closed; make another one")
         self.options: SessionOptions = options or SessionOptions()
@@ -110,12 +110,12 @@ class Session(SessionCalls, Closeable):
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """Its devices, opened if they are not yet."""
+        """Its devices, opened if necessary."""
         return self._devices.open()
 
     @property
     def device(self) -> Device:
-        """Its first device, which host arguments are copied to."""
+        """Its first device, to which host arguments are copied."""
         return self._devices.first()
 
     def default_device(self) -> Device:
@@ -124,7 +124,7 @@ class Session(SessionCalls, Closeable):
 
     @property
     def allocator(self) -> Allocator:
-        """The allocator of the first device, a Vulkan device; ``statistics()`` says how much memory is in use."""
+        """The allocator of the first device, a Vulkan device; its ``statistics()`` show the memory in use."""
         return self.device.vulkan.allocator
 
     @property
@@ -179,7 +179,7 @@ class Session(SessionCalls, Closeable):
         return module
 
     def append_module(self, module: VmModule, *, timeout: float | None = None) -> None:
-        """Adds a module that was loaded, or one written in Python (``NativeModule``).
+        """Adds a loaded module, or a module written in Python (``NativeModule``).
 
         Args:
             module: the module. It may be added to several sessions; each has its own state.
@@ -209,14 +209,14 @@ class Session(SessionCalls, Closeable):
 
     @property
     def modules(self) -> tuple[VmModule, ...]:
-        """The modules in the order in which they were added, built-in ones included."""
+        """The modules in the order of addition, including built-in modules."""
         return self._context.modules
 
     def functions(self, module_name: str | None = None) -> tuple[SessionFunction, ...]:
         """Returns the exported functions that a session can call.
 
         Args:
-            module_name: the name of one module; ``None`` is all modules but the built-in ones.
+            module_name: the name of one module; ``None`` means all modules except the built-in ones.
 
         Raises:
             NotFoundError: there is no such module.
@@ -227,7 +227,7 @@ class Session(SessionCalls, Closeable):
         return tuple([self.lookup(item.full_name) for item in functions if not item.convention.is_variadic])
 
     def freeze(self) -> None:
-        """Refuses further modules; idempotent."""
+        """Rejects further modules from now on; idempotent."""
         self._context.freeze()
 
     # -- profiles and fences -------------------------------------------------------------------------
@@ -281,7 +281,7 @@ class Session(SessionCalls, Closeable):
         await_source(fence, deadline_after(timeout))
 
     def wrap_view(self, view: BufferView) -> DeviceArray | BufferView:
-        """Returns the array of a program's view; the view itself where NumPy has no dtype for its elements."""
+        """Returns the array of a program's view; the view itself if NumPy has no dtype for its elements."""
         return self._devices.wrap(view)
 
     # -- end -----------------------------------------------------------------------------------------
@@ -313,8 +313,8 @@ class Session(SessionCalls, Closeable):
         """Drops the modules' state and closes the devices that it opened; idempotent.
 
         Arrays on a device that the session opened are closed with it; give it an instance or a device to keep them.
-        Asynchronous calls that are not done get AbortedError; one inside a native function is waited for, some seconds
-        at most.
+        Unfinished asynchronous calls get AbortedError; a call inside a native function is waited for, some seconds at
+        most.
 
         Raises:
             FailedPreconditionError: a call is running; close the session when it has returned.

@@ -1,4 +1,4 @@
-"""The functions of a session by name: looked up, and called."""
+"""The functions of a session by name: look-ups and calls."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SessionCalls:
         try:
             function = self._functions.get(full_name)
         except TypeError:
-            function = None  # not hashable: the context refuses it
+            function = None  # not hashable: the context rejects it
         if function is None:
             function = SessionFunction(self._target, self._context.lookup(full_name))
             return self._functions.setdefault(full_name, function)
@@ -54,7 +54,7 @@ class SessionCalls:
         signal: Fence | HalFence | None = None,
         **named: object,
     ) -> Any:
-        """Calls a function, by full name or as ``lookup`` returned it; see ``SessionFunction.__call__``."""
+        """Calls a function, by full name or as returned by ``lookup``; see ``SessionFunction.__call__``."""
         return self._function(function)(
             *arguments, out=out, donate=donate, timeout=timeout, wait=wait, signal=signal, **named
         )
@@ -79,7 +79,7 @@ class SessionCalls:
         loop: Loop | None = None,
         **named: object,
     ) -> Invocation:
-        """Begins a call and returns at once; see ``SessionFunction.submit``."""
+        """Begins a call and returns immediately; see ``SessionFunction.submit``."""
         return self._function(function).submit(
             *arguments,
             out=out,

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 class SessionDevices:
     """The devices of a session.
 
-    Thread rule: any thread; asynchronous calls open the devices from theirs.
+    Thread rule: any thread; asynchronous calls open the devices from their threads.
 
     Attributes:
-        instance: the instance, which sessions can share; made here, and closed with this, where none is given.
-        opened: the devices once they are open, else nothing.
+        instance: the instance, which sessions can share; if not passed, it is made here and closed with this object.
+        opened: the open devices; empty before.
         known: the same devices as a set, which grows as they are opened.
     """
 
@@ -54,7 +54,7 @@ class SessionDevices:
         self._is_closed = False
 
     def open(self) -> tuple[Device, ...]:
-        """Returns all devices, opened if they are not."""
+        """Returns all devices, opened if necessary."""
         if not self.opened:
             with self._lock:
                 if not self.opened:
@@ -84,11 +84,11 @@ class SessionDevices:
         self.opened = devices
 
     def first(self) -> Device:
-        """Returns the device that arguments go to."""
+        """Returns the device for arguments."""
         return (self.opened or self.open())[0]
 
     def wrap(self, view: BufferView) -> DeviceArray | BufferView:
-        """Returns the array of a buffer view; the view itself where NumPy has no dtype for its elements."""
+        """Returns the array of a buffer view; the view itself if NumPy has no dtype for its elements."""
         element_type = view.element_type
         dtype = element_type.dtype
         if dtype is None or element_type.is_sub_byte or view.encoding is not EncodingType.DENSE_ROW_MAJOR:
@@ -109,7 +109,7 @@ class SessionDevices:
         return DeviceArray(device, buffer, view.shape, dtype, nbytes, shared=buffer)
 
     def wrap_number(self, view: object) -> object:
-        """Returns the one element of a buffer view, as a Python number."""
+        """Returns the single element of a buffer view, as a Python number."""
         assert isinstance(view, BufferView)
         array = self.wrap(view)
         assert isinstance(array, DeviceArray)
@@ -123,7 +123,7 @@ class SessionDevices:
 
 
 class CallTarget:
-    """The part that the functions of a session share: its context, its devices, and its profile, if any."""
+    """The part shared by the functions of a session: its context, its devices, and its profile, if any."""
 
     __slots__ = ("context", "devices", "observer")
 
@@ -142,7 +142,7 @@ def _checked(wanted: object) -> tuple[str | Device | None, ...]:
         return (None,)
     several: tuple[object, ...] = (wanted,)
     if not isinstance(wanted, (str, Device)):
-        with contextlib.suppress(TypeError):  # refused below
+        with contextlib.suppress(TypeError):  # rejected below
             several = tuple(wanted)  # type: ignore[arg-type]
     if not several:
         raise InvalidArgumentError("a session takes one device or several, got an empty sequence")

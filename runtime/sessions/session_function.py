@@ -117,11 +117,11 @@ class SessionFunction(FunctionBinding):
         wait: Fence | HalFence | WaitMode | None = None,
         signal: Fence | HalFence | None = None,
     ) -> Any:
-        """Calls with the VM's values that ``bind`` made, waits like a call, and returns the VM's values.
+        """Calls with the VM's values from ``bind``, waits like a call, and returns the VM's values.
 
         Args:
             values: the values, one for each argument of ``signature``, without fences; only their number is checked.
-                Without the storages of results these are allocated, and returned if the function returns nothing.
+                Omitted storages of results are allocated, and returned if the function returns nothing.
             timeout, wait, signal: the same as for a call, whose errors it has.
         """
         if isinstance(wait, str):
@@ -131,11 +131,11 @@ class SessionFunction(FunctionBinding):
         return FunctionCall(self, inputs, {}, wait=wait, signal=signal, is_direct=True).call(timeout)
 
     def call_direct(self, values: Sequence[Any], *, timeout: float | None = None) -> Any:
-        """Calls with the VM's values, unchecked but for their number, and returns the VM's values.
+        """Calls with the VM's values, of which only the number is checked, and returns the VM's values.
 
         Args:
             values: the values, one for each letter of ``signature.convention``: ints (signed), floats, buffer views and
-                other references, the two fences of asynchronous functions included.
+                other references, including the two fences of asynchronous functions.
             timeout: the longest time in seconds; ``None`` means no limit.
 
         Raises:
@@ -179,24 +179,25 @@ class SessionFunction(FunctionBinding):
         loop: Loop | None = None,
         **named: object,
     ) -> Invocation:
-        """Starts a call and returns at once.
+        """Starts a call and returns immediately.
 
         Args:
             arguments, named: the arguments, as for a call. Host arrays are read when the call starts on its loop: do
-                not change them before it is done.
+                not change them before the call is done.
             out, donate: the results' arrays and the donated arguments, as for a call. Donated arrays are closed when it
                 is done; do not use them until then.
-            timeout: the seconds for the whole call, the wait for its ticket included; ``None`` means no limit.
+            timeout: the seconds for the whole call, including the wait for its ticket; ``None`` means no limit.
             wait, signal: the fences of asynchronous functions, as for a call: with ``signal`` it is done when the work
                 is submitted. Or the way the loop waits for devices, as for a call: ``"spin"`` keeps its thread busy
                 between its other callbacks.
-            policy: the order among the session's other calls; ``None`` queues it, or lets it overlap in sessions with
-                ``SessionOptions(concurrent=True)``.
-            loop: the loop that it runs in; ``None`` means the session's thread, shared by all its calls: while one
+            policy: the order relative to the session's other calls; ``None`` queues it, or lets it overlap in sessions
+                with ``SessionOptions(concurrent=True)``.
+            loop: the loop that runs it; ``None`` means the session's thread, shared by all its calls: while one call
                 computes in the virtual machine, the others wait.
 
         Returns:
-            The call: ``result()``, ``await``, ``cancel()``, ``add_done_callback()``. Wrong arguments are its error.
+            The call: ``result()``, ``await``, ``cancel()``, ``add_done_callback()``. Wrong arguments become the call's
+                error.
 
         Raises:
             InvalidArgumentError: an argument is no policy, loop, timeout or fence.
@@ -223,8 +224,8 @@ class SessionFunction(FunctionBinding):
     ) -> Any:
         """Calls the function from a coroutine.
 
-        Nothing of it runs in the event loop, whose thread is never blocked, unless ``loop`` is an ``AsyncioLoop`` of
-        it: then its steps run there, which costs least for programs that leave the work to the device.
+        The call does not run in the event loop and never blocks its thread, unless ``loop`` is an ``AsyncioLoop`` of
+        that event loop: then its steps run there, which is cheapest for programs that leave the work to the device.
 
         Cancelling the task (as ``asyncio.timeout`` does) cancels the call and releases its resources. The arguments are
         those of ``submit``, results and errors those of a call; pumice's CancelledError means that the invocation was
@@ -280,13 +281,13 @@ class SessionFunction(FunctionBinding):
         """Calls the function for many arguments, several at a time: ``async for y in f.stream(xs): …``.
 
         Args:
-            calls: for each call a tuple of arguments, or one argument that is not a tuple. Read only as far as
-                ``depth`` allows.
-            out: for each call the value of its ``out``, taken when the call begins: a list with one for each call, or
-                an iterator such as ``itertools.cycle(arrays)``. An array may come again when the iteration is past the
-                result in it, so ``depth`` arrays suffice where results are ordered.
+            calls: for each call a tuple of arguments, or a single argument other than a tuple. They are read only as
+                far as ``depth`` allows.
+            out: the value of ``out`` for each call, taken when the call begins: a list with an entry per call, or an
+                iterator such as ``itertools.cycle(arrays)``. An array may be reused when the iteration has passed its
+                result, so ``depth`` arrays suffice if results are ordered.
             donate: the donated arguments, as for a call.
-            depth: the most calls in flight, results not yet taken included.
+            depth: the most calls in flight, including results not yet taken.
             ordered: whether results come in the order of the calls, or of their completion.
             timeout: the seconds for each call.
             policy, loop: the same as for ``submit``.

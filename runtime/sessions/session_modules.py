@@ -1,4 +1,4 @@
-"""The modules of a session: loaded from a file, standard input, memory, or an open binary file, and built-in ones."""
+"""The modules of a session: loaded from a file, standard input, memory, or an open binary file, or built-in."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .session_devices import SessionDevices
 from .session_options import BUILTIN_MODULES, SessionOptions
 
 ModuleSource: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO"
-"""A module: the path of its file, which is mapped, its bytes, or a file that is open."""
+"""A module: the path of its file (which is mapped), its bytes, or an open file."""
 
 
 def open_module(source: ModuleSource) -> BytecodeModule:
-    """Returns the module that a source has; see ``Session.load``."""
+    """Returns the module of a source; see ``Session.load``."""
     if isinstance(source, str) and source == "-":
         stdin = getattr(sys.stdin, "buffer", None)
         if stdin is None:
@@ -72,13 +72,14 @@ def builtin_modules(
     options: SessionOptions,
     memory: MemoryBudget | None,
 ) -> Iterator[NativeModule]:
-    """Returns the built-in modules that a module imports from and the context has not yet; ``memory`` is the budget of
-    the device memory that they allocate.
+    """Returns the built-in modules that a module imports from and the context lacks.
+
+    ``memory`` is the budget of the device memory that they allocate.
     """
     wanted = imported_modules(module)
     known = {item.name for item in context.modules}
     if module.name in known:
-        return  # which ``add`` refuses
+        return  # which ``add`` rejects
     for name in BUILTIN_MODULES:
         if name not in wanted or name in known or name not in options.builtin_modules:
             continue
@@ -92,7 +93,7 @@ def builtin_modules(
 
 
 def wrong_device(error: IncompatibleError, name: str, devices: Iterable[Device]) -> str | None:
-    """Returns a remedy for a module that was compiled for another kind of devices; ``None`` for others."""
+    """Returns a remedy for a module compiled for another kind of device; ``None`` for other errors."""
     target = re.search(r'HAL device `[^`]*` not found or unavailable: #hal\.device\.target<"(\w+)"', error.message)
     if target is None:
         return None

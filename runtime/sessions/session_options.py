@@ -32,11 +32,11 @@ class SessionOptions:
         parameters: the values that programs load by scope and key (``io_parameters``): for each scope an index, the
             path of an ``.irpa``, ``.safetensors``, ``.gguf``, ``.npy`` or ``.npz`` file, or arrays by key.
         max_stack_depth: the most nested calls of an invocation.
-        concurrent: whether calls may overlap, from several threads or asynchronously. Without it asynchronous calls
-            queue, and a second thread is refused.
-        builtin_modules: the names of the built-in modules that programs may import from; each is added when one does.
+        concurrent: whether calls may overlap, from several threads or asynchronously. Otherwise asynchronous calls
+            queue, and a second thread is rejected.
+        builtin_modules: the names of the built-in modules that programs may import from; each is added when needed.
         max_memory: the most bytes of device memory that the session's programs may hold at once: constants, transients,
-            and results for as long as they are kept. ``None`` means no limit, for this and the next two.
+            and kept results. ``None`` means no limit, for this and the next two options.
         max_host_memory: the most bytes that their buffers, lists and globals may hold on the host at once.
         max_time: the longest time of a call in seconds, whatever its ``timeout``, and of a module's initializers.
 
@@ -91,7 +91,7 @@ class SessionOptions:
 
 
 def _is_index(source: object) -> bool:
-    from ..parameters.index import ParameterIndex  # here: most sessions have no parameters
+    from ..parameters.index import ParameterIndex  # imported here: most sessions have no parameters
 
     return isinstance(source, ParameterIndex)
 

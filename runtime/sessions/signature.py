@@ -1,7 +1,7 @@
 """Signatures of program functions: the values that callers pass and receive.
 
 A function's *declaration* (``iree.abi.declaration``) has the types of the source program, its *calling convention*
-those of the VM. Without a declaration that fits the convention, arguments are checked against the convention alone.
+those of the VM. Without a declaration that fits the convention, arguments are checked only against the convention.
 Values are converted in binding.py.
 """
 
@@ -76,7 +76,7 @@ class Argument(Result):
 
     @classmethod
     def of(cls, name: str, letter: str, declared: DeclaredValue | None, position: int) -> Argument:
-        """Returns the argument that is declared."""
+        """Returns the declared argument."""
         tensor = declared if declared is not None and declared.is_tensor else None
         element_type = element_type_of(tensor)
         attributes: Mapping[str, str] = {} if declared is None else declared.attributes
@@ -112,7 +112,7 @@ class Argument(Result):
 
 
 def element_type_of(declared: DeclaredValue | None) -> ElementType | None:
-    """Returns the element type of a declared tensor or scalar; ``None`` where buffers have no such type."""
+    """Returns the element type of a declared tensor or scalar; ``None`` if buffers have no such type."""
     if declared is None or declared.element_type is None:
         return None
     text = declared.element_type
@@ -127,7 +127,7 @@ def element_type_of(declared: DeclaredValue | None) -> ElementType | None:
 
 
 def dtypes_of(element_type: ElementType | None) -> tuple[np.dtype[np.generic], ...]:
-    """Returns the NumPy dtypes for an element type; empty where there are none, or for ``None``."""
+    """Returns the NumPy dtypes for an element type; empty if there are none, or for ``None``."""
     if element_type is None or element_type.dtype is None:
         return ()
     dtype = element_type.dtype
@@ -174,12 +174,12 @@ class Signature:
 
     @property
     def storages(self) -> tuple[Argument, ...]:
-        """The storages, in order of the results that they are for."""
+        """The storages, in the order of their results."""
         storages = [argument for argument in self.arguments if argument.storage is not None]
         return tuple(sorted(storages, key=lambda argument: argument.storage or 0))
 
     def without_storages(self) -> Signature:
-        """Returns the results for callers who omit the storages, those that the program only writes included."""
+        """Returns the results for callers who omit the storages, including results that are only written."""
         return replace(self, arguments=self.inputs, results=self.results or self.storages)
 
     def writes(self, other: Signature) -> bool:
@@ -195,8 +195,9 @@ class Signature:
     def place(
         self, arguments: tuple[object, ...], named: Mapping[str, object], wanted: Sequence[Argument] | None = None
     ) -> tuple[object, ...]:
-        """Returns the values of all arguments by position, named ones included; or only those of the ``wanted``
-        arguments.
+        """Returns the values of all arguments by position, including named arguments.
+
+        Or only of the ``wanted`` arguments.
         """
         if wanted is None:
             wanted = self.arguments
@@ -251,14 +252,14 @@ def make_signature(
 
 
 def _holds(storage: Argument, result: Result) -> bool:
-    """Whether a storage can hold a result: it has the result's type, or is one element for a number."""
+    """Whether a storage can hold a result: it has the result's type, or has one element for a number."""
     if result.letter == "r":
         return storage.key == Argument.of(result.name, "r", result.declared, 0).key
     return storage.shape == () and bool(storage.dtypes) and storage.element_type is element_type_of(result.declared)
 
 
 def _has_storages(arguments: Sequence[Argument], results: Sequence[Result]) -> bool:
-    """Whether each storage among the arguments is for a reference result, or without results they are for all."""
+    """Whether each storage in the arguments is for a reference result, or without results all results are stored."""
     numbers = sorted(item.storage for item in arguments if item.storage is not None)
     if not results:
         return numbers == list(range(len(numbers)))

@@ -33,7 +33,7 @@ class BadElement(Exception):
 
 
 def decode_elements(tokens: list[str], element_type: ElementType) -> Array:
-    """Decodes one element for each token; raises BadElement for another type, or a value outside its range."""
+    """Decodes one element for each token; raises BadElement for tokens of another type or out of range."""
     if element_type.is_integer:
         return _decode_integers(tokens, element_type)
     if element_type is ElementType.FLOAT_64:
@@ -94,7 +94,7 @@ def real(token: str) -> float:
 
 
 def _single(token: str) -> np.float32:
-    """Rounds ``token`` once, to the nearest binary32: rounding to binary64 first may break a tie the wrong way."""
+    """Rounds ``token`` once, to the nearest binary32; rounding to binary64 first could break a tie the wrong way."""
     value = real(token)
     with np.errstate(over="ignore"):
         rounded = np.float32(value)
@@ -105,8 +105,8 @@ def _single(token: str) -> np.float32:
         other = np.nextafter(rounded, np.float32(math.inf if value > edge else -math.inf))
     if (edge + float(other)) / 2 != value or not _DECIMAL.fullmatch(token):
         return rounded
-    # A binary64 midway between two binary32: the decimal's digits decide.
-    from decimal import Decimal  # imported here: hardly any value needs it
+    # A binary64 midway between two binary32 values: the decimal's digits decide.
+    from decimal import Decimal  # imported here: few values need it
 
     exact, tie = Decimal(token), Decimal(value)
     if exact == tie:

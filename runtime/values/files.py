@@ -21,9 +21,9 @@ Array: TypeAlias = npt.NDArray[np.generic]
 
 
 class ValueFiles:
-    """The files that one list of arguments reads, each with its position.
+    """The files that a list of arguments reads, each with its position.
 
-    Calling sequence: enter, read in the order of the arguments, ``finish`` once all are read; leaving closes the files.
+    Calling sequence: enter, read in the order of the arguments, ``finish`` after all reads; leaving closes the files.
     Errors are those of ``parse_value``.
     """
 
@@ -86,7 +86,7 @@ class ValueFiles:
         try:
             with reading_errors(Path(path)):
                 status = os.fstat(file.fileno())
-                # The size of a regular file is known, that of a pipe is not.
+                # The size of a regular file is known, unlike that of a pipe.
                 left = status.st_size - file.tell() if stat.S_ISREG(status.st_mode) else size
                 data = file.read(size) if left >= size else b""
         except (MemoryError, OverflowError):

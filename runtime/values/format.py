@@ -16,7 +16,7 @@ from ...formats.element_type import ElementType, format_shape_and_type
 from ...status import InvalidArgumentError
 
 DEFAULT_MAX_ELEMENTS: Final = 1024
-"""The most elements that are printed, as in iree-run-module by default; the rest is elided."""
+"""The most elements to print, as in iree-run-module by default; the rest is elided."""
 
 Array: TypeAlias = npt.NDArray[np.generic]
 
@@ -27,7 +27,7 @@ def format_value(
     max_elements: int | None = DEFAULT_MAX_ELEMENTS,
     element_type: ElementType | None = None,
 ) -> str:
-    """Returns the text of a value, as iree-run-module prints it.
+    """Returns the text of a value, in iree-run-module's format.
 
     Args:
         value: an array of any shape (``"2x2xf32=[1 2][3 4]"``, shape ``()`` as ``"f32=INF"``), a NumPy scalar or
@@ -79,7 +79,7 @@ def format_scalar(value: int | float, element_type: ElementType) -> str:
 
 
 def _general(value: float) -> str:
-    """Formats as C's ``%G``, which unlike Python's writes the sign of a NaN."""
+    """Formats like C's ``%G``, which unlike Python's writes the sign of a NaN."""
     text = f"{value:G}"
     return "-NAN" if text == "NAN" and math.copysign(1, value) < 0 else text
 

@@ -39,12 +39,12 @@ class ImageSpec(NamedTuple):
 
     Attributes:
         text: the specification as written.
-        grid: the array's shape without the channels; ``None`` is the picture's.
-        format: the format; ``None`` is the kernel's.
+        grid: the array's shape without the channels; ``None`` means the picture's.
+        format: the format; ``None`` means the kernel's.
         levels: the number of levels: 1, another count, or 0 for all.
         data: the text's array or picture, if any.
         is_picture: whether ``data`` is a picture, to be converted to the format.
-        sampler: the keywords of its sampler; ``None`` takes the default.
+        sampler: the keywords of its sampler; ``None`` means the default.
     """
 
     text: str
@@ -85,7 +85,7 @@ class ImageSpec(NamedTuple):
 
 
 def is_image_text(text: str) -> bool:
-    """Whether a value's text is an image's: it names an image format, or a picture alone."""
+    """Whether a value's text is an image's: it contains an image format, or is only a picture."""
     body = text.strip()
     match = _HEAD.fullmatch(body.partition("=")[0].strip())
     if body.startswith("@"):
@@ -94,10 +94,10 @@ def is_image_text(text: str) -> bool:
 
 
 def parse_image_spec(text: str, files: ValueFiles) -> ImageSpec:
-    """Parses an image's text; the module's docstring has its form. ``files`` are those that other texts read too.
+    """Parses an image's text; see the module's docstring. ``files`` are shared with other texts.
 
     Raises:
-        InvalidArgumentError: the text is malformed, or the file does not hold this image.
+        InvalidArgumentError: the text is malformed, or the file does not contain this image.
         NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be read, or Pillow is not installed.
     """
     body = text.strip()

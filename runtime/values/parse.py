@@ -1,4 +1,4 @@
-"""Values as text, as command lines take them for arguments.
+"""Values as text, in the form of command-line arguments.
 
 The form is that of IREE's tools (``runtime/src/iree/tooling/function_io.c``, ``runtime/src/iree/hal/string_util.c``)::
 
@@ -10,15 +10,15 @@ The form is that of IREE's tools (``runtime/src/iree/tooling/function_io.c``, ``
     &4xf32                 storage for an output, with or without data
     (null)  (ignored)      no value
 
-Values are separated by whitespace, commas or brackets; brackets only help the reader, but must balance. Integers
-are decimal, ``0x`` hexadecimal or, as in C, octal after a leading ``0``; a signless type takes both the signed and the
-unsigned range of its width. Floats are decimal, C's hexadecimal form, ``inf`` or ``nan``. Booleans are ``0``, ``1``,
-``00``, ``01``, ``false`` or ``true``; complex values ``1+2i`` or the hexadecimal digits of their bytes, opaque values
-those digits only.
+Values are separated by whitespace, commas or brackets; brackets are optional, but must balance. Integers are decimal,
+``0x`` hexadecimal or, as in C, octal after a leading ``0``; a signless type takes both the signed and the unsigned
+range of its width. Floats are decimal, C's hexadecimal form, ``inf`` or ``nan``. Booleans are ``0``, ``1``, ``00``,
+``01``, ``false`` or ``true``; complex values ``1+2i`` or the hexadecimal digits of their bytes, opaque values those
+digits only.
 
-Reading differs from the tools in these points: input that they accept by accident (``12abc`` as 12, integers cut to 32
-bits) is an error; each float is rounded once to binary32 and from there to the nearest value of a narrower type, also
-where the tools flush a result below the smallest number of the type to zero; and f8E8M0FNU, which has neither zero nor
+Reading differs from the tools in these points. Input that they accept by accident (``12abc`` as 12, integers truncated
+to 32 bits) is an error. Each float is rounded once to binary32 and from there to the nearest value of a narrower type,
+even if the tools flush results below the smallest number of the type to zero. f8E8M0FNU, which has neither zero nor
 negative numbers, gives NaN for them.
 """
 
@@ -56,7 +56,7 @@ def parse_value(text: str) -> Value:
     Returns:
         A new C-contiguous array of the element type's dtype for a buffer (shape ``()`` for ``"f32=1"``, zeros if the
         text has no data), an ``int`` or ``float`` for a bare number, ``None`` for ``(null)`` and ``(ignored)``. Text
-        that is both a shape and a number (``0xf32``) is a shape; ``parse_scalar`` takes it as a number.
+        that is both a shape and a number (``0xf32``) is a shape; ``parse_scalar`` reads it as a number.
 
     Raises:
         InvalidArgumentError: the text is malformed (the message shows where), the number of elements is wrong, a value
@@ -73,10 +73,10 @@ def parse_value(text: str) -> Value:
 
 
 def parse_values(texts: Iterable[str]) -> list[Value]:
-    """Parses a list of arguments, several of which may read one file in turn.
+    """Parses a list of arguments, several of which may read one file in sequence.
 
     ``@path`` reads a file from its start, ``+path`` continues where the previous argument stopped, and ``*path.npy``
-    stands for all remaining arrays. The arguments that read a file as raw bytes must read it to its end.
+    means all remaining arrays. The arguments that read a file as raw bytes must read it to its end.
     """
     values: list[Value] = []
     with ValueFiles() as files:
@@ -100,8 +100,8 @@ def parse_values(texts: Iterable[str]) -> list[Value]:
 def parse_buffer_spec(text: str, files: ValueFiles | None = None) -> BufferSpec:
     """Parses shape, element type and data of a buffer; ``data`` is ``None`` if the text has none (``"4xf32"``).
 
-    A leading ``&``, which marks storage for an output, is accepted and has no effect here. ``files`` are those that
-    other texts read too; the caller finishes them.
+    A leading ``&``, which marks storage for an output, is accepted and has no effect here. ``files`` are shared with
+    other texts; the caller finishes them.
     """
     if files is not None:
         return _parse_spec(text, files)
@@ -231,7 +231,7 @@ def zeros(shape: tuple[int, ...], element_type: ElementType) -> Array:
     dtype = element_type.require_dtype()
     try:
         return np.zeros(shape, dtype)
-    except (MemoryError, ValueError) as error:  # ValueError: shapes past NumPy's limits
+    except (MemoryError, ValueError) as error:  # ValueError: shapes beyond NumPy's limits
         size = math.prod(shape) * dtype.itemsize
         name = format_shape_and_type(shape, element_type)
         raise ResourceExhaustedError(

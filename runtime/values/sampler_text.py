@@ -39,7 +39,7 @@ def parse_sampler(text: str) -> dict[str, Any]:
 
 
 def format_sampler(settings: SamplerSettings) -> str:
-    """Returns a text from which ``parse_sampler`` makes the same sampler."""
+    """Returns a text that ``parse_sampler`` converts to the same sampler."""
     parts = [
         f"filter={settings.filter}",
         f"min_filter={settings.min_filter}",

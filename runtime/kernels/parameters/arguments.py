@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Out: TypeAlias = ResultArray | Sequence[ResultArray] | None
 """Arrays for written bindings that the call passes neither by position nor by name, in binding order."""
 HostGroups: TypeAlias = int | tuple[int, ...] | str
-"""Workgroups in x, y and z, of which trailing ones are 1; or an argument's name: one invocation an element of it."""
+"""Workgroups in x, y and z, of which omitted counts are 1; or an argument's name: one invocation an element of it."""
 Groups: TypeAlias = HostGroups | DeviceArray
 """The same, or an array on the device of three uint32, which is read when the call runs."""
 Counts: TypeAlias = tuple[int, int, int]
@@ -73,7 +73,7 @@ def prepare_arguments(
 
 
 def targets_of(out: Out, kernel: str) -> list[int]:
-    """Returns the ids of the arrays in ``out=``, which results are copied into."""
+    """Returns the ids of the arrays in ``out=``, to which results are copied."""
     outs = listed(out)
     for array in outs:
         if isinstance(array, np.ndarray):

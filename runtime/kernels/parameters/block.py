@@ -1,4 +1,4 @@
-"""Blocks from Python values: nested mappings by member name, laid out as the shader declares them."""
+"""Blocks from Python values: nested mappings by member name, in the layout that the shader declares."""
 
 from __future__ import annotations
 
@@ -121,8 +121,8 @@ def pack_members(
     Args:
         noun: the noun for a member in messages.
         length: the length of the run-time sized array at the end.
-        missing: the treatment of members without a value: ``"refused"`` raises; ``"zero"`` leaves their bytes as they
-            are, but raises for pointers; ``"any"`` leaves the bytes of all.
+        missing: the treatment of members without a value: ``"refused"`` raises; ``"zero"`` keeps their bytes, but
+            raises for pointers; ``"any"`` keeps the bytes of all.
     """
     known = member_names(members)
     for name in values:
@@ -215,7 +215,7 @@ def _convert(
         raise refused(f", shape {shape or 'scalar'}; got shape {array.shape or 'scalar'}")
     kind = array.dtype.kind
     is_integer = member.scalar is not None and member.scalar.kind in ("int", "uint")
-    # Floats past 2^53 are not the integers that were given: NumPy converts lists of large and small integers to floats.
+    # Floats above 2^53 differ from the passed integers, as NumPy converts lists of large and small integers to floats.
     if (kind not in "biuf" and kind != dtype.kind) or (
         is_integer and kind == "f" and not np.all((array == np.trunc(array)) & (np.abs(array) <= EXACT))
     ):
@@ -232,9 +232,9 @@ def _convert(
 
 
 def unpack_argument(block: BufferBlock, data: bytes) -> object:
-    """Returns the values of a block's bytes, as ``pack_argument`` takes them: mappings and lists with NumPy arrays.
+    """Returns the values of a block's bytes, in the form for ``pack_argument``: mappings and lists with NumPy arrays.
 
-    Bytes past the last whole element of a run-time sized array are left out.
+    Bytes after the last whole element of a run-time sized array are left out.
     """
     last = tail(block.members)
     stride = (last.array_stride or 0) if last is not None else 0
@@ -244,7 +244,7 @@ def unpack_argument(block: BufferBlock, data: bytes) -> object:
 
 
 def unpack_members(data: bytes, start: int, members: Sequence[BlockMember], length: int = 0) -> dict[str, object]:
-    """Returns members from ``start``, by name; ``length`` is that of the run-time sized array at the end."""
+    """Returns members from ``start``, by name; ``length`` is the run-time sized array's at the end."""
     unpacked: dict[str, object] = {}
     for name, member in member_names(members).items():
         shape = tuple(n or length for n in member.array_shape)

@@ -1,4 +1,4 @@
-"""Parameters that are images, with or without a sampler, samplers, and arrays read as texels."""
+"""Parameters for images, with or without a sampler, samplers, and arrays read as texels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COMBINED: Final = 1  # VkDescriptorType
 
 
 class ImageParameter(Parameter):
-    """A storage image, a sampled image, or an image with a sampler; takes images, arrays, and pairs with a sampler."""
+    """A storage or sampled image, or an image with a sampler; accepts images, arrays, and pairs with a sampler."""
 
     __slots__ = ("_combined", "_declared_format", "_image", "dim")
 
@@ -197,7 +197,7 @@ class ImageParameter(Parameter):
 
 
 class SamplerParameter(Parameter):
-    """A sampler of its own."""
+    """A separate sampler."""
 
     __slots__ = ()
 
@@ -229,7 +229,7 @@ class SamplerParameter(Parameter):
 
 
 class TexelParameter(BufferParameter):
-    """A texel buffer, which takes arrays; the format is the shader's, the ``TexelArray``'s, or that of the dtype."""
+    """A texel buffer, which accepts arrays; the format is the shader's, the ``TexelArray``'s, or the dtype's."""
 
     __slots__ = ("_declared_format", "_image")
 
@@ -256,7 +256,7 @@ class TexelParameter(BufferParameter):
         return super().prepare(value, kernel)
 
     def check(self, value: Prepared, kernel: str) -> None:
-        self._format(value, kernel)  # not added to ``accepted``: an array is bound by a view of it
+        self._format(value, kernel)  # not added to ``accepted``, as an array is bound by a view
 
     def _format(self, value: Prepared, kernel: str) -> ImageFormat:
         where = f"{kernel}: {self.label}"

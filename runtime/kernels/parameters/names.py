@@ -1,8 +1,8 @@
 """The assignment of a call's arguments to bindings: by position, by name, and by ``out=``.
 
 The rules are those of a Python function whose parameters are the bindings that ``out=`` does not fill. Positional
-arguments are for the first ones, names for any of the others. ``out=`` fills the last written bindings that the call
-does not name.
+arguments are for the first of these, names for any others. ``out=`` fills the last written bindings that the call does
+not name.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Names:
         self._by_index = {parameter.index: parameter for parameter in parameters}
         self._push = tuple(push)
         self._kernel = kernel
-        # For calls without names, by the argument counts: the argument of each parameter.
+        # The argument of each parameter in calls without names, by argument counts.
         self._plans: dict[tuple[int, int], list[int]] = {}
         bindings: dict[str, dict[tuple[int, int], list[int]]] = {}
         for parameter in parameters:
@@ -62,7 +62,7 @@ class Names:
     def place(
         self, arrays: Sequence[KernelArgument], out: Out, named: Named
     ) -> tuple[tuple[KernelArgument, ...], Named]:
-        """Returns one argument for each binding, and the named values that remain for the push constants."""
+        """Returns one argument for each binding, and the remaining named values for the push constants."""
         parameters, kernel = self._parameters, self._kernel
         outs = listed(out)
         if not named:
@@ -135,13 +135,13 @@ class Names:
         return PerElement(indices[0])
 
     def blocks(self, name: str) -> tuple[BufferBlock, ...]:
-        """Returns the blocks of the binding of that name; none if there is no such binding."""
+        """Returns the blocks of the binding with that name; none if there is no such binding."""
         if name in self._shared:
             self._check(name)
         return self._by_index[self._indices[name][0]].binding.blocks if name in self._indices else ()
 
     def check_push(self, fields: Iterable[str]) -> None:
-        """Checks the names in a call that passes all bindings by position: they must be push constants."""
+        """Checks that the names in a call that passes all bindings by position are push constants."""
         for name in fields:
             self._check(name)
             if name in self._indices:
@@ -165,7 +165,7 @@ class Names:
                     f"{self._kernel}: {parameter.label} got two arrays, by its variable's and by its block's name"
                 )
             count = parameter.binding.count
-            if count <= 1:  # a run-time sized array takes its list as a whole
+            if count <= 1:  # a run-time sized array gets its list as a whole
                 placed[indices[0]] = value
             elif isinstance(value, _SEQUENCES) and len(value) == count:
                 placed.update(zip(indices, value, strict=True))
@@ -223,7 +223,7 @@ def _type_name(value: object) -> str:
 
 
 def _spread(parameters: Sequence[Parameter], arrays: Sequence[KernelArgument]) -> list[KernelArgument]:
-    """Replaces a positional list for a whole array of bindings by its items."""
+    """Replaces a list passed by position for a whole array of bindings by its items."""
     spread: list[KernelArgument] = []
     for array in arrays:
         at = len(spread)
@@ -239,7 +239,7 @@ def _spread(parameters: Sequence[Parameter], arrays: Sequence[KernelArgument]) -
 
 
 def _wrong_list(parameter: Parameter, value: KernelArgument) -> str:
-    """Returns the error in a positional argument for an array of bindings, in words; ``""`` if there is none."""
+    """Describes the error in a positional argument for an array of bindings; ``""`` if there is none."""
     count = parameter.binding.count
     if count <= 1:
         return ""
@@ -255,13 +255,13 @@ def dtype_of_block(
     reflection: ShaderModuleReflection,
     kernel: str,
 ) -> np.dtype[np.generic]:
-    """Returns the dtype of a binding's block, or of a block that a pointer points to; see ``Kernel.dtype``."""
+    """Returns the dtype of a binding's block, or of a pointer's target block; see ``Kernel.dtype``."""
     blocks = names.blocks(name) or tuple(b for b in reflection.pointees if b.name == name)
     block = next((b for b in blocks if name in (b.name, b.structure)), None)
     if block is None or not block.members:
         pointed = ", ".join(b.name for b in reflection.pointees)
         shown_blocks = [b for parameter in parameters for b in parameter.binding.blocks if b.members]
-        known = [word for one in shown_blocks for word in (one.name, one.structure) if word]
+        known = [word for shown_block in shown_blocks for word in (shown_block.name, shown_block.structure) if word]
         raise NotFoundError(
             f"{kernel} has no block {shown(name)}; it has: {', '.join(dict.fromkeys(known)) or 'none'}"
             + (f"; and pointers to: {pointed}" if pointed else "")

@@ -1,4 +1,4 @@
-"""The parameters of a kernel: the values that each binding takes, and their checks.
+"""The parameters of a kernel: the values accepted by each binding, and their checks.
 
 Each kind of descriptor has a class, named in ``KINDS``.
 """
@@ -38,14 +38,16 @@ from .block import describe, is_block_value, pack_argument, type_name
 from .number_block import NumberBlock
 
 ResultArray: TypeAlias = np.ndarray | DeviceArray | DeviceImage | TexelArray
-"""A value that a kernel can write: arrays of the host or of the device, images, and texel buffers."""
+"""A value that a kernel can write: host arrays, device arrays, images, and texel buffers."""
 KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
 """The result of a call: the array that the kernel writes, several as a tuple, or None."""
 KernelArgument: TypeAlias = (
     ResultArray | ArraySpec | Sampler | Sequence[object] | Mapping[str, object] | np.generic | int | float | None
 )
-"""A value that a binding takes. ``pumice.empty`` stands for arrays that are only written; sequences and mappings are
-for blocks of several types and for arrays of bindings; ``None`` leaves an element of an array of bindings out.
+"""A value for a binding.
+
+``pumice.empty`` describes arrays that are only written; sequences and mappings are for blocks of several types and for
+arrays of bindings; ``None`` leaves out an element of an array of bindings.
 """
 Prepared: TypeAlias = ResultArray | ArraySpec | Sampler | HostImage | Absent
 
@@ -55,18 +57,18 @@ _UNIFORM_BUFFER: Final = 6  # VkDescriptorType
 class Parameter(ABC):
     """One binding, or one element of an array of bindings.
 
-    Calling sequence for an argument: ``prepare`` → ``check`` → ``bring``. Arrays of the device whose dtype and size are
-    in ``accepted`` are bound without them.
+    Calling sequence for an argument: ``prepare`` → ``check`` → ``bring``. Device arrays whose dtype and size are in
+    ``accepted`` are bound without these steps.
 
     Attributes:
         index: the position in a call.
         label: the name in messages, ``binding 1 (Velocity)``.
-        written: the kernel may write it.
-        dtype: the dtype of an element; ``None`` where NumPy has none.
-        accepted: the (dtype, bytes) pairs that are known to fit arrays which are bound as they are.
-        device_types: the classes of arguments that are on the device already.
-        stride, head: the number of bytes of one element, and before the first; 0 where the size of an argument does not
-            tell the element count.
+        written: whether the kernel may write it.
+        dtype: the dtype of an element; ``None`` if NumPy has none.
+        accepted: the (dtype, bytes) pairs of arrays that are known to fit without conversion.
+        device_types: the classes of arguments on the device.
+        stride, head: the bytes of one element, and before the first; 0 if the size of an argument does not determine
+            the element count.
     """
 
     __slots__ = ("accepted", "binding", "dtype", "head", "index", "label", "stride", "written")
@@ -93,14 +95,14 @@ class Parameter(ABC):
 
     @abstractmethod
     def prepare(self, value: KernelArgument, kernel: str) -> Prepared:
-        """Converts an argument for ``check`` and ``bring``; raises for a value that no shader could take."""
+        """Converts an argument for ``check`` and ``bring``; raises for a value that suits no shader."""
 
     @abstractmethod
     def check(self, value: Prepared, kernel: str) -> None:
-        """Raises if a prepared value does not fit the binding; adds those that fit to ``accepted``."""
+        """Raises if a prepared value does not fit the binding; adds fitting values to ``accepted``."""
 
     def element_axes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Returns the axes of an argument's elements, which are those of a grid of several dimensions."""
+        """Returns the axes of an argument's elements, which are also those of a multi-dimensional grid."""
         return shape
 
     def bring(self, transfer: Transfer, value: Prepared, into: np.ndarray | None) -> None:
@@ -108,13 +110,13 @@ class Parameter(ABC):
         transfer.bring(value, written=self.written, into=into)  # type: ignore[arg-type]  # arrays, or it is overridden
 
     def bind(self, placed: Placed, value: Prepared, device: ArrayDevice, kernel: str) -> DeviceArray | Bound:
-        """Returns the resource to bind for an argument on the device, which was prepared as ``value``."""
+        """Returns the resource to bind for an argument on the device, prepared as ``value``."""
         assert isinstance(placed, DeviceArray)
         return placed
 
 
 class BufferParameter(Parameter):
-    """A storage or uniform buffer, which takes arrays, and blocks as mappings of their members.
+    """A storage or uniform buffer, which accepts arrays, and blocks as mappings of their members.
 
     Attributes:
         max_bytes: the most that the device binds at once.
@@ -153,7 +155,7 @@ class BufferParameter(Parameter):
         misfits = [rules.misfit(dtype, shape, nbytes) for rules in self._rules]
         if all(misfits):
             raise InvalidArgumentError(f"{kernel}: {self.label} got {'; or '.join(dict.fromkeys(misfits))}")
-        # Whether padded elements fit depends on the shape, too.
+        # For padded elements the fit also depends on the shape.
         if len(self.accepted) < 256 and (dtype.names is not None or not any(rules.is_padded for rules in self._rules)):
             self.accepted.add((dtype, nbytes))
 
@@ -198,7 +200,7 @@ class BufferParameter(Parameter):
         return array if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(array.shape)
 
     def _packed(self, value: object, kernel: str) -> np.ndarray:
-        """Packs a mapping of members for the first of the binding's blocks that has them all."""
+        """Packs a mapping of members for the first of the binding's blocks that has all of them."""
         if isinstance(value, Mapping):
             for rules in self._rules:
                 data = rules.pack_numbers(value)
@@ -213,12 +215,12 @@ class BufferParameter(Parameter):
 
 
 class BlockRules:
-    """The arrays that a block of a shader takes.
+    """The arrays that a shader's block accepts.
 
     Attributes:
         stride: the number of bytes from one element of its array, or of its only member, to the next; else 0.
         head: the number of bytes before a run-time sized array.
-        dtype: the dtype of all its scalars; ``None`` where they differ, or NumPy has none.
+        dtype: the dtype of all its scalars; ``None`` if they differ or NumPy has none.
         is_padded: whether there are bytes between its elements, as in an array of vec3.
     """
 
@@ -269,11 +271,12 @@ class BlockRules:
         return f"{head}{length} {kind}"
 
     def misfit(self, dtype: np.dtype[np.generic], shape: tuple[int, ...], nbytes: int, *, pointee: bool = False) -> str:
-        """Returns why the block cannot take an array, in words; ``""`` if it can. A pointer may point to the first of
-        several.
+        """Returns why the block cannot take an array, in words; ``""`` if it can.
+
+        A pointer may point to the first of several elements.
         """
         only, element = self.dtype, self.block.element
-        if dtype == np.uint8:  # bytes have no axes: a picture of bytes is not an array of floats
+        if dtype == np.uint8:  # raw bytes have no axes: a picture of bytes is not an array of floats
             if len(shape) > 1 and only is not None and only.itemsize > 1:
                 return (
                     f"dtype uint8 and shape {shape}; the shader declares {self.declared}. "

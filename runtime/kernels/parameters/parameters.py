@@ -1,6 +1,6 @@
 """The parameters of an entry point, the class for each kind of binding, and run-time sized arrays of bindings.
 
-These take a list, which may have gaps.
+Run-time sized arrays take a list, which may have gaps.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class RuntimeArrayParameter(Parameter):
 def take_apart(
     parameters: Sequence[Parameter], arrays: Sequence[KernelArgument], sizes: dict[int, int], kernel: str
 ) -> tuple[list[Parameter], list[KernelArgument]]:
-    """Replaces the lists of run-time sized arrays by their items, among parameters and arguments.
+    """Replaces the lists for run-time sized arrays by their items, in parameters and arguments.
 
     ``sizes`` are the greatest item counts by the parameter's index.
     """
@@ -93,8 +93,7 @@ KINDS: Final[Mapping[int, type[Parameter]]] = {
 
 
 def parameters_of(entry: EntryPoint, limits: DeviceLimits) -> tuple[Parameter, ...]:
-    """Returns the parameters of an entry point in the order of a call: by set, binding and index in an array of
-    bindings.
+    """Returns the parameters of an entry point in the order of a call: by set, binding and array index.
 
     A run-time sized array of bindings is one parameter.
     """

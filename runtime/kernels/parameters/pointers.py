@@ -1,7 +1,7 @@
-"""Arrays that a kernel gets by address: found among a call's arguments, checked, and passed as addresses.
+"""Arrays that a kernel gets by address: collected from a call's arguments, checked, and passed as addresses.
 
-The device keeps the memory of descriptors alive, but not that of addresses. So a call holds the arrays whose addresses
-it passes, together with those in ``uses=``, and notes its work in each: a later read waits for it, and memory is freed
+The device keeps the memory of descriptors alive, but not that of addresses. So a call keeps the arrays whose addresses
+it passes, and those in ``uses=``, alive, and notes its work in each: later reads wait for the work, and memory is freed
 after it.
 """
 
@@ -91,9 +91,7 @@ class Pointers:
         return pointed
 
     def with_addresses(self, named: Named) -> Named:
-        """Replaces arrays among push constants by their addresses, so that ``PushConstants`` finds the packed bytes
-        again.
-        """
+        """Replaces arrays in push constants by addresses, so that ``PushConstants`` finds the packed bytes again."""
         return {
             name: value.device_address if type(value) is DeviceArray and name in self._plain else value
             for name, value in named.items()
@@ -121,7 +119,7 @@ class Pointers:
 
 
 def _in_members(members: Sequence[BlockMember], values: Mapping[str, object]) -> Iterator[tuple[str, DeviceArray]]:
-    """Yields each array on the device among members' values, with the name of the pointer's declared pointee."""
+    """Yields each device array in members' values, with the name of the pointer's declared target."""
     for name, member in member_names(members).items():
         if name in values:
             yield from _in_value(member, values[name])

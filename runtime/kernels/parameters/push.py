@@ -1,4 +1,4 @@
-"""Push constants from Python values, laid out as the shader declares them."""
+"""Push constants from Python values, in the layout that the shader declares."""
 
 from __future__ import annotations
 
@@ -40,10 +40,12 @@ class PushConstants:
         check: Callable[[Iterable[str]], None],
         defaults: Defaults = None,
     ) -> None:
-        """Takes the shader's declaration ``block``, ``None`` for none; ``kernel`` is the kernel's name, for messages.
+        """Prepares the shader's declaration ``block``, ``None`` for none.
 
-        ``check`` raises for names that are not those of push constants. ``defaults`` are values of members that a call
-        leaves out, or 0 for zeros in place of all but pointers.
+        ``kernel`` is the kernel's name, for messages.
+
+        ``check`` raises for names that are not those of push constants. ``defaults`` are the values of omitted members,
+        or 0 for zeros in all of them except pointers.
         """
         self._block = block
         self._defaults = _checked_defaults(block, defaults, kernel)
@@ -58,7 +60,7 @@ class PushConstants:
     def pack(self, push: Push, fields: Mapping[str, object]) -> bytes:
         """Returns the bytes of the block, from bytes, a value for each member in order, or values by member name.
 
-        ``fields`` are more values by name.
+        ``fields`` are further values by name.
         """
         if self._numbers is not None:
             plain = fields if push is None else push if isinstance(push, Mapping) and not fields else None
@@ -139,7 +141,7 @@ def pack_push(
 
 
 def _merged(defaults: Mapping[str, object], values: Mapping[str, object]) -> dict[str, object]:
-    """Merges values over defaults, structures member by member."""
+    """Merges values into defaults, structures member by member."""
     merged = {**defaults, **values}
     for name in defaults.keys() & values.keys():
         default, value = defaults[name], values[name]

@@ -1,9 +1,9 @@
 """Runs the check functions of compiled modules, like a test framework.
 
-A check function is an export without arguments; names that begin with ``__`` or contain ``$`` are the compiler's. Each
-runs in its own context, as in iree-check-module (``tools/iree-check-module-main.cc``, 3.13), so globals are as the
-module's initializers leave them. The device is opened once; a module is loaded, verified and translated once, and its
-pipelines are made once.
+A check function is an export without arguments; names that begin with ``__`` or contain ``$`` are internal to the
+compiler. Each runs in its own context, as in iree-check-module (``tools/iree-check-module-main.cc``, 3.13), so globals
+are as the module's initializers leave them. The device is opened once; a module is loaded, verified and translated
+once, and its pipelines are made once.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ def run_checks(
     on_result: Callable[[str, CheckResult], None] = lambda path, result: None,
     open_module: Callable[[str], BytecodeModule] = BytecodeModule.open,
 ) -> CheckReport:
-    """Runs every check function of module files. Whatever is wrong with files and functions is in the report.
+    """Runs every check function of module files. Faults of files and functions are in the report.
 
     Args:
         paths: the paths of ``.vmfb`` files.
         device: the device that runs them; it stays open.
-        filters: the glob patterns for names of functions, with or without the module's before it. A function runs if
-            one matches; without patterns all run.
+        filters: the glob patterns for names of functions, with or without the module's before it. A function runs if a
+            pattern matches; without patterns all run.
         timeout: the seconds for each function, waits included, and the same for the initializers before it.
         modules: the imports of the files besides ``hal`` and ``check``, in linking order.
-        on_result: a function that is called with a file's path and a result as soon as that is known.
+        on_result: a function that is called with a file's path and each result as soon as it is known.
         open_module: a function that opens a file; its error is in the report.
     """
     start = time.perf_counter()
@@ -74,7 +74,7 @@ class _Runner:
         self.on_result = on_result
         self.modules = (hal_module([device]), check_module(self.recorder), *modules)
         self.deselected = 0
-        # The context of the function before: pipelines live as long as one context has them, and take long to make.
+        # The previous function's context: pipelines live as long as a context has them, and take long to make.
         self._previous: Context | None = None
 
     def run_file(self, path: str) -> FileReport:
@@ -101,7 +101,7 @@ class _Runner:
         return FileReport(path, program.name, tuple(results), time.perf_counter() - start)
 
     def _selected(self, program: BytecodeModule) -> list[str]:
-        """Returns the functions to run: neither the compiler's own nor filtered out."""
+        """Returns the functions to run, without internal and filtered ones."""
         names = [name for name in program.exports if not name.startswith("__") and "$" not in name]
         if not self.filters:
             return names
@@ -150,7 +150,7 @@ class _Runner:
 
 
 def _describe(error: Exception) -> str:
-    """Returns an error's text with its place and callers, and the traceback if it is not a PumiceError."""
+    """Returns an error's text with its location and callers, and the traceback if it is not a PumiceError."""
     notes: list[str] = getattr(error, "__notes__", [])
     if isinstance(error, PumiceError):
         return "\n".join((str(error), *notes))

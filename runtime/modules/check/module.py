@@ -6,9 +6,9 @@
     for failure in recorder.take().failures:
         print(failure.format())
 
-A failed expectation is recorded, and the program goes on. What cannot be checked (a null reference, an element type
-without the operation) is raised. Values are read when the expectation is called: compiled programs wait for them
-before.
+A failed expectation is recorded, and the program continues. Expectations that cannot be checked (a null reference, an
+element type without the operation) raise. Values are read when the expectation is called; compiled programs wait for
+them before.
 
 Facts: ``runtime/src/iree/modules/check/module.cc`` and ``compiler/src/iree/compiler/Modules/Check/check.imports.mlir``,
 IREE 3.1 to 3.13. ``expect_almost_eq`` has tolerances since 3.3; programs from before 3.0 pass no devices. Unlike IREE,
@@ -52,11 +52,11 @@ class CheckLog:
 
 
 class CheckRecorder:
-    """Records expectations. Thread rule: that of its context.
+    """Records expectations. Thread rule: the same as for its context.
 
     Attributes:
         max_failures: the largest number of failures to keep; all are counted.
-        max_differences: the elements of each to show.
+        max_differences: the number of elements of each failure to show.
         max_elements: the number of a tensor's elements to print before ``...``.
     """
 
@@ -88,12 +88,12 @@ class CheckRecorder:
 
 
 def check_module(recorder: CheckRecorder) -> NativeModule:
-    """Returns the ``check`` module of contexts whose expectations go to ``recorder``."""
+    """Returns the ``check`` module for contexts; its expectations go to ``recorder``."""
     return NativeModule("check", state=functools.partial(CheckState, recorder), trusted=True)
 
 
 class CheckState:
-    """The state of one VM context: a recorder, and contexts of devices whose memory the host does not see."""
+    """The state of one VM context: a recorder, and contexts of devices without host-visible memory."""
 
     def __init__(self, recorder: CheckRecorder) -> None:
         self._recorder = recorder
@@ -118,7 +118,7 @@ class CheckState:
                 lambda: CheckFailure(name, f"expected {expected}, got {operand}", location=_location())
             )
 
-    # -- buffer views, a device before them or not ---------------------------------------------------
+    # -- buffer views, after an optional device ---------------------------------------------------
 
     @export("expect_all_true", "0rr_v", "0r_v")
     def expect_all_true(self, *operands: object) -> None:
@@ -143,7 +143,7 @@ class CheckState:
 
     @export("expect_eq", "0rrr_v", "0rr_v")
     def expect_eq(self, *operands: object) -> None:
-        """Checks that type, shape and the elements' bits are the same: a NaN equals itself, and 0.0 is not -0.0."""
+        """Checks that type, shape and bits of elements are equal: NaN equals itself, and 0.0 differs from -0.0."""
         name = "expect_eq"
         self._recorder.expected()
         left, right = self._read(operands[-2], f"{name} lhs"), self._read(operands[-1], f"{name} rhs")
@@ -160,7 +160,7 @@ class CheckState:
     def expect_almost_eq(self, device: object, lhs: object, rhs: object, atol: float, rtol: float) -> None:
         """Checks that type and shape are the same, and elements are close: ``|lhs - rhs| <= atol + rtol * |rhs|``.
 
-        A NaN equals a NaN, and an infinity only itself. Computed in f64; complex numbers by their absolute values.
+        NaN equals NaN, and an infinity only itself. Computed in f64; complex numbers by their absolute values.
         """
         name = "expect_almost_eq"
         self._recorder.expected()
@@ -178,7 +178,7 @@ class CheckState:
 
     @export("expect_almost_eq", "0rrr_v", "0rr_v")
     def expect_almost_eq_fixed(self, *operands: object) -> None:
-        """Does ``expect_almost_eq`` with fixed tolerances: 1e-4, or 1e-3 for floats of 16 and 8 bits."""
+        """Works like ``expect_almost_eq`` with fixed tolerances: 1e-4, or 1e-3 for floats of 16 and 8 bits."""
         lhs, rhs = operands[-2:]
         narrow = isinstance(lhs, BufferView) and lhs.element_type.bits < 32
         self.expect_almost_eq(None, lhs, rhs, _NARROW_ATOL if narrow else _ATOL, 0.0)
@@ -215,18 +215,18 @@ class CheckState:
         summary: str,
         left: HostView,
         right: HostView,
-        found: Differing | None = None,
+        differing: Differing | None = None,
         tolerances: tuple[float, float] | None = None,
     ) -> None:
         def make() -> CheckFailure:
-            first, largest = (found.first, found.largest) if found is not None else ((), None)
+            first, largest = (differing.first, differing.largest) if differing is not None else ((), None)
             return CheckFailure(
                 name,
                 summary,
                 location=_location(),
                 lhs=left.format(self._recorder.max_elements),
                 rhs=right.format(self._recorder.max_elements),
-                differing=None if found is None else found.count,
+                differing=None if differing is None else differing.count,
                 differences=tuple(describe_difference(left, right, i, tolerances) for i in first),
                 largest=None if largest is None else describe_difference(left, right, largest, tolerances),
             )
@@ -235,9 +235,7 @@ class CheckState:
 
 
 def _location() -> str | None:
-    """Returns the expectation's place in the program: that of the nearest translated function among
-    the Python frames.
-    """
+    """Returns the expectation's source location: that of the nearest translated function in the Python frames."""
     frame: FrameType | None = sys._getframe(1)
     for _ in range(_MAX_FRAMES_UP):
         if frame is None:

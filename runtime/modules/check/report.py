@@ -1,7 +1,7 @@
 """Failed expectations and reports of check functions, as counts, as text in pytest's style and as JUnit XML.
 
-JUnit XML has no standard; this is what Jenkins, GitLab and GitHub's report actions read: ``testsuites`` with a
-``testsuite`` for each file, with a ``testcase`` for each function, with ``failure``, ``error`` or ``skipped`` inside.
+JUnit XML has no standard; Jenkins, GitLab and GitHub's report actions read this form: ``testsuites`` with a
+``testsuite`` per file, which has a ``testcase`` per function, with ``failure``, ``error`` or ``skipped`` inside.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010f
 
 @dataclass(frozen=True, slots=True)
 class ElementDifference:
-    """An element that is not as expected.
+    """An element that differs from its expected value.
 
     Attributes:
         index: the element's position, one number for each axis.
         lhs, rhs: the two values, with all significant digits; no ``rhs`` for expectations of one value.
         difference: the difference ``|lhs - rhs|``; ``None`` if it is not a number.
-        tolerance: the largest allowed difference; ``None`` where values have to be equal.
+        tolerance: the largest allowed difference; ``None`` if values must be equal.
     """
 
     index: tuple[int, ...]
@@ -50,14 +50,14 @@ class ElementDifference:
 
 @dataclass(frozen=True, slots=True)
 class CheckFailure:
-    """An expectation that did not hold.
+    """A failed expectation.
 
     Attributes:
         expectation: the function's name: ``expect_eq``.
         lhs, rhs: the two values as text, shortened if large.
-        differing: the number of elements that differ; ``None`` where elements were not compared.
-        differences: the first of these elements.
-        largest: the element with the largest difference, where tolerances apply.
+        differing: the number of elements that differ; ``None`` if elements were not compared.
+        differences: the first differing elements.
+        largest: the element with the largest difference, if tolerances apply.
     """
 
     expectation: str
@@ -108,7 +108,7 @@ class CheckResult:
         name: the function's name, or ``"(load)"`` for a file that cannot be loaded.
         outcome: ``FAILED`` if expectations failed, ``ERROR`` if the program did not return.
         duration: the time in seconds, with the module's initializers.
-        failures: the first of the failed expectations.
+        failures: the first failed expectations.
         error, error_type: the text and class of the error, for ``ERROR``; the reason why it was not run, for
             ``SKIPPED``.
     """
@@ -154,7 +154,7 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """Results of all files' functions; ``deselected`` are those that no filter matched."""
+    """Results of all files' functions; ``deselected`` are the functions that no filter matched."""
 
     files: tuple[FileReport, ...]
     device: str

@@ -1,4 +1,4 @@
-"""Comparison of tensors on the host: which elements differ, and how that is described.
+"""Comparison of tensors on the host: the differing elements, and their description.
 
 Large tensors are compared in parts, so that wide copies of their elements stay small.
 """
@@ -27,7 +27,7 @@ _CHUNK: Final = 1 << 20
 
 
 class HostView:
-    """A buffer view and its bytes when it was read. Unless elements are dense only bytes are known."""
+    """A buffer view, and its bytes at the time it was read. Elements are known only if they are dense."""
 
     def __init__(self, view: BufferView, data: bytes) -> None:
         self.view = view
@@ -65,7 +65,7 @@ class HostView:
         return text if self.is_dense else f"{text} ({self.view.encoding.name.lower()} encoding)"
 
     def bits(self) -> npt.NDArray[np.uint8]:
-        """Returns the elements' bytes, a row for each element; 4-bit elements have one each, without padding."""
+        """Returns the elements' bytes, a row for each element; 4-bit elements have one byte each, without padding."""
         element_type = self.view.element_type
         data = self.data
         if element_type.is_sub_byte:
@@ -91,7 +91,7 @@ class HostView:
         element_type, shape = self.view.element_type, self.view.shape
         if self.count <= max_elements:
             return format_value(self.array, max_elements=None, element_type=element_type)
-        # Only a corner of a large tensor is converted to text.
+        # Only a part of a large tensor is converted to text.
         corner = []
         room = max(max_elements, 1)
         for length in reversed(shape):
@@ -103,8 +103,9 @@ class HostView:
 
 @dataclass(slots=True)
 class Differing:
-    """The number of elements that are not as expected; the first of them by position in row-major order; and the one
-    with the largest finite difference, if differences were computed.
+    """The number of differing elements; the first of them by position in row-major order.
+
+    And the element with the largest finite difference, if differences were computed.
     """
 
     count: int = 0
@@ -113,7 +114,7 @@ class Differing:
 
 
 def zeros(value: HostView, shown: int) -> Differing:
-    """Returns the elements that are zero: of floats 0.0 and -0.0, not NaN."""
+    """Returns the elements that are zero: for floats 0.0 and -0.0, not NaN."""
 
     def differs(part: slice) -> tuple[Mask, None]:
         with np.errstate(all="ignore"):
@@ -132,7 +133,7 @@ def far_apart(left: HostView, right: HostView, atol: float, rtol: float, shown: 
     """Returns the elements that do not satisfy ``|left - right| <= atol + rtol * |right|``; both views have one type
     and shape.
 
-    A NaN is close to a NaN, an infinity only to itself. Computed in f64, with absolute values of complex numbers.
+    NaN is close to NaN, an infinity only to itself. Computed in f64, with absolute values of complex numbers.
     """
     wide = np.complex128 if left.view.element_type.is_complex else np.float64
 
@@ -140,7 +141,7 @@ def far_apart(left: HostView, right: HostView, atol: float, rtol: float, shown: 
         with np.errstate(all="ignore"):
             a, b = left.flat[part].astype(wide), right.flat[part].astype(wide)
             distance: Magnitude = np.abs(a - b)
-            # An infinite right side makes every bound infinite; only itself is near it.
+            # An infinite right side makes every bound infinite, but only equals itself.
             near = (distance <= atol + rtol * np.abs(b)) & np.isfinite(b)
             return ~(near | (a == b) | (np.isnan(a) & np.isnan(b))), distance
 
@@ -148,7 +149,7 @@ def far_apart(left: HostView, right: HostView, atol: float, rtol: float, shown: 
 
 
 def _scan(count: int, differs: Callable[[slice], tuple[Mask, Magnitude | None]], shown: int) -> Differing:
-    """Compares in parts; ``differs`` returns which elements of a part differ, and by how much."""
+    """Compares in parts; ``differs`` returns the differing elements of a part, and their differences."""
     differing = Differing()
     largest = -1.0
     for start in range(0, count, _CHUNK):
@@ -161,12 +162,12 @@ def _scan(count: int, differs: Callable[[slice], tuple[Mask, Magnitude | None]],
             differing.first += tuple(start + int(i) for i in positions[: shown - len(differing.first)])
         if distance is not None:
             sizes = distance[positions]
-            # A NaN or an infinity and a number have no difference to compare.
+            # A number has no finite difference from NaN or an infinity.
             sizes = np.where(np.isfinite(sizes), sizes, -1.0)
-            place = int(np.argmax(sizes))
-            if sizes[place] > largest:
-                largest = float(sizes[place])
-                differing.largest = start + int(positions[place])
+            position = int(np.argmax(sizes))
+            if sizes[position] > largest:
+                largest = float(sizes[position])
+                differing.largest = start + int(positions[position])
     return differing
 
 

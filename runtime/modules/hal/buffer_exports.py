@@ -39,7 +39,7 @@ class BufferExports(DeviceTable):
         self, buffer: Ref, message: Ref, allocator: Ref, length: int, memory_types: int, usage: int
     ) -> None:
         """Raises unless a buffer has the length, memory type and usage that a program was compiled for."""
-        try:  # the usual case in place: a program asserts each buffer that it is called with
+        try:  # the usual case inline: a program asserts each buffer argument
             if (
                 buffer.size >= length
                 and _and(buffer.memory_type, memory_types) == memory_types
@@ -49,7 +49,7 @@ class BufferExports(DeviceTable):
             ):
                 return
         except (AttributeError, TypeError):
-            pass  # no buffer: the check has the message
+            pass  # not a buffer: the check has the message
         check_compatible(buffer, text_of(message, "message"), length, memory_types, usage)
 
     @export("buffer.length", "0r_I")
@@ -87,7 +87,7 @@ class BufferExports(DeviceTable):
 
     @export("buffer.allocation.is_terminal", "0r_i")
     def buffer_allocation_is_terminal(self, buffer: Ref) -> int:
-        """Whether there is one owner."""
+        """Whether there is a single owner."""
         return is_terminal(buffer)
 
     @export("buffer_view.create", "0rIIiiCID_r")

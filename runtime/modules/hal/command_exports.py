@@ -49,7 +49,7 @@ class CommandExports(DeviceTable):
 
     @export("command_buffer.execution_barrier", "0riiI_v", "0riii_v")
     def command_buffer_execution_barrier(self, commands: Ref, source: int, target: int, flags: int) -> None:
-        """Makes later commands wait for, and see, all earlier ones."""
+        """Makes later commands wait for, and see, all earlier commands."""
         require(commands, ProgramCommandBuffer, "command_buffer").execution_barrier()
 
     @export("command_buffer.advise_buffer", "0rrIIIi_v")
@@ -71,7 +71,7 @@ class CommandExports(DeviceTable):
     def command_buffer_update_buffer(
         self, commands: Ref, source: Ref, start: int, target: Ref, offset: int, size: int, slot: int, flags: int = 0
     ) -> None:
-        """Writes host bytes, captured now."""
+        """Writes host bytes, captured immediately."""
         recording = require(commands, ProgramCommandBuffer, "command_buffer")
         data = HalFile(memory_of(source, "source")).range(start, size, "update_buffer")
         recording.update(recording.reference(slot, target, offset, size), data.tobytes())
@@ -110,7 +110,7 @@ class CommandExports(DeviceTable):
         constants: tuple[int, ...],
         bindings: tuple[BindingReference, ...],
     ) -> None:
-        """Runs a function of an executable over x * y * z workgroups: unsigned counts; with a 0 nothing runs."""
+        """Runs a function over x * y * z workgroups: unsigned counts; with a 0 nothing runs."""
         recording = require(commands, ProgramCommandBuffer, "command_buffer")
         executed = require(executable, Executable, "executable")
         if x < 0 or y < 0 or z < 0:
@@ -138,7 +138,7 @@ class CommandExports(DeviceTable):
 
     @export("executable.create", "0rIrrr_r", "0rrrr_r")
     def executable_create(self, device: Ref, *arguments: Ref) -> Executable:
-        """Returns an executable from its format, blob and constants. Version 5 has no affinity before them."""
+        """Returns an executable from its format, blob and constants. Version 5 has no preceding affinity."""
         executable_format, data, constants = arguments[-3:]
         return self.device_context(device).device.program_executable(
             text_of(executable_format, "executable format"),

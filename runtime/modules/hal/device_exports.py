@@ -1,4 +1,4 @@
-"""Exports of the ``hal`` module about devices and their allocators, and about collectives, which it refuses."""
+"""Exports of the ``hal`` module about devices and their allocators, and about collectives, which it rejects."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .reference import memory_of, text_of
 
 
 class Channel:
-    """A collective channel; none can be made."""
+    """A collective channel; no channel can be made."""
 
 
 class Event:
-    """An event within a command buffer; no module makes one."""
+    """An event within a command buffer; no module makes events."""
 
 
 class DeviceExports(DeviceTable):
@@ -31,7 +31,7 @@ class DeviceExports(DeviceTable):
 
     @export("devices.get", "0i_r")
     def devices_get(self, index: int) -> Device | None:
-        """Returns a device by number; null past the last."""
+        """Returns a device by number; null beyond the last."""
         return self._devices[index] if 0 <= index < len(self._devices) else None
 
     @export("device.allocator", "0r_r")
@@ -52,7 +52,7 @@ class DeviceExports(DeviceTable):
     def allocator_select(
         self, memory_types: int, usage: int, flags: int, pairs: tuple[tuple[Ref, int], ...]
     ) -> tuple[Device, int]:
-        """Returns the first of the devices: there is no policy that prefers another."""
+        """Returns the first device, as there is no policy that prefers another."""
         if not pairs:
             raise InvalidArgumentError("allocator.select needs at least one device")
         device, affinity = pairs[0]

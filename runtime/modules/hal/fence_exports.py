@@ -27,15 +27,13 @@ class FenceExports(DeviceTable):
 
     @export("fence.join", "0ICrD_r", "0CrD_r")
     def fence_join(self, *arguments: Ref) -> HalFence | None:
-        """Returns a fence that is ready when all are; null if all are null. Version 5 has no flags
-        before the fences.
-        """
+        """Returns a fence that is ready when all fences are; null if all are null. Version 5 has no flags argument."""
         fences: tuple[Ref, ...] = arguments[-1]
         return None if fences.count(None) == len(fences) else join(fences)
 
     @export("fence.query", "0r_i")
     def fence_query(self, fence: Ref) -> int:
-        """Returns 0 when reached, DEFERRED when not, else its failure's code."""
+        """Returns 0 if reached, DEFERRED if not, else its failure's code."""
         return status_of(check_fence(fence))
 
     @export("fence.signal", "0r_v")
@@ -50,10 +48,11 @@ class FenceExports(DeviceTable):
 
     @export("fence.await", "0iICrD_i", suspends=True)
     def fence_await(self, timeout: int, flags: int, fences: tuple[Ref, ...]) -> int | Wait:
-        """Returns 0 once all are reached; DEADLINE_EXCEEDED after ``timeout`` ms (-1: never). Raises the failure of a
-        failed one.
+        """Returns 0 once all are reached; DEADLINE_EXCEEDED after ``timeout`` ms (-1: never).
 
-        Payloads not known to be reached are not queried first: the wait makes the same native call.
+        Raises the failure of a failed fence.
+
+        Payloads not known to be reached are not queried first, as the wait makes the same native call.
         """
         pending = []
         for fence in fences:
@@ -79,14 +78,14 @@ class FenceExports(DeviceTable):
                 pending[0].wait_until()
                 return 0
             if on_wait == "ask" and pending[0].query():
-                step_mode.on_wait = "suspend"  # at the next wait others have their turn
+                step_mode.on_wait = "suspend"  # at the next wait other invocations get their turn
                 return 0
         deadline = None if timeout == -1 else time.monotonic() + (timeout & 0xFFFFFFFF) / 1000
         return Wait(pending, deadline=deadline, resume=_awaited)
 
     @export("fence.await", "0iCrD_i", suspends=True)
     def fence_await_v5(self, timeout: int, fences: tuple[Ref, ...]) -> int | Wait:
-        """Does ``fence.await`` of version 5, which has no flags."""
+        """``fence.await`` of version 5, which has no flags."""
         return self.fence_await(timeout, 0, fences)
 
 

@@ -1,13 +1,13 @@
 """The ``hal`` module: the functions that compiled programs call to use devices, with the calling conventions of
 versions 5, 6 and 7.
 
-``hal_module(devices)`` makes it. Its exports are methods, a file for each noun: ``device_exports.py`` and so on. They
-check their arguments and pass them on. Where two versions differ in a trailing flags word alone, one method serves
+``hal_module(devices)`` makes it. Its exports are methods, in a file for each noun: ``device_exports.py`` and so on.
+They check their arguments and pass them on. If two versions differ only in a trailing flags word, one method serves
 both.
 
 Facts: ``compiler/src/iree/compiler/Dialect/HAL/hal.imports.mlir`` and
 ``runtime/src/iree/modules/hal/{exports.inl,module.c}``, IREE 3.1 to 3.13. Queue affinities are accepted and ignored: a
-context uses one queue a device.
+context uses one queue per device.
 
 Offsets and sizes are signed 64-bit integers; negative ones are out of every range, except that a length of -1 means all
 that follows.
@@ -37,10 +37,10 @@ from .queue_exports import QueueExports
 
 
 def hal_module(devices: Sequence[Device] = (), memory: MemoryBudget | None = None) -> NativeModule:
-    """Returns the ``hal`` module over open devices, in the order in which ``devices.get`` numbers them.
+    """Returns the ``hal`` module over open devices, numbered in this order by ``devices.get``.
 
-    The devices stay their owner's to close. Without any it is for tools that only look at programs. ``memory`` is the
-    budget of the programs' device memory; None means no limit.
+    Their owner closes the devices. Without devices, the module serves tools that only inspect programs. ``memory`` is
+    the budget of the programs' device memory; None means no limit.
     """
     state = functools.partial(HalState, tuple(devices), memory)
     return NativeModule("hal", version=7, state=state, trusted=True, suspends=False)

@@ -18,11 +18,11 @@ from ....vm.native.module import export
 from .reference import memory_of
 
 Fences: TypeAlias = tuple[OptionalFence, OptionalFence]
-"""What the work waits for, and what it signals."""
+"""The wait fence and the signal fence of the work."""
 
 
 def _transfer(name: str, *conventions: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Exports a method that takes the device's context and both fences, and no flags."""
+    """Exports a method that takes the device's context and both fences, without flags."""
 
     def mark(method: Callable[..., None]) -> Callable[..., None]:
         @export(name, *conventions)
@@ -62,7 +62,7 @@ class QueueExports(DeviceTable):
         size: int,
         flags: int = 0,
     ) -> Buffer:
-        """Returns a buffer, allocated at once; the signal fence is reached with the wait fence."""
+        """Returns a buffer, allocated immediately; the signal fence is reached with the wait fence."""
         try:
             context = self.contexts[device]
         except (KeyError, TypeError):
@@ -76,7 +76,7 @@ class QueueExports(DeviceTable):
 
     @export("device.queue.dealloca", "0rIrrrI_v", "0rIrrr_v")
     def queue_dealloca(self, device: Ref, affinity: int, wait: Ref, target: Ref, buffer: Ref, flags: int = 0) -> None:
-        """Reaches the signal fence with the wait fence; the memory is given back with the last reference.
+        """Reaches the signal fence with the wait fence; the memory is freed with the last reference.
 
         Compilers drop the last reference here. IREE 3.11 also deallocates buffers that its loops use again.
         """
@@ -92,7 +92,7 @@ class QueueExports(DeviceTable):
 
     @export("device.queue.flush", "0rI_v")
     def queue_flush(self, device: Ref, affinity: int) -> None:
-        """Does nothing: work is submitted at once."""
+        """Does nothing, as work is submitted immediately."""
         self.device_context(device)
 
     @export("device.queue.execute.indirect", "0rIrrrICrIID_v")
@@ -119,7 +119,7 @@ class QueueExports(DeviceTable):
     def queue_execute_indirect_v5(
         self, device: Ref, affinity: int, wait: Ref, target: Ref, commands: Ref, table: tuple[TableEntry, ...]
     ) -> None:
-        """Does ``queue.execute.indirect`` of version 5, which has no flags."""
+        """``queue.execute.indirect`` of version 5, which has no flags."""
         self.queue_execute_indirect(device, affinity, wait, target, commands, 0, table)
 
     @export("device.queue.execute", "0rIrrrI_v")
@@ -131,7 +131,7 @@ class QueueExports(DeviceTable):
     def queue_execute_v5(
         self, device: Ref, affinity: int, wait: Ref, target: Ref, command_buffers: tuple[Ref, ...]
     ) -> None:
-        """Does ``queue.execute`` of version 5: any number of command buffers, in order."""
+        """``queue.execute`` of version 5: runs any number of command buffers, in order."""
         if not command_buffers:
             self.queue_barrier(device, affinity, wait, target, 0)
             return
@@ -150,7 +150,7 @@ class QueueExports(DeviceTable):
     def queue_update(
         self, context: DeviceContext, fences: Fences, source: Ref, start: int, buffer: Ref, offset: int, size: int
     ) -> None:
-        """Writes host bytes, captured now."""
+        """Writes host bytes, captured immediately."""
         wait, signal = fences
         queue_update(context, memory_of(source, "source"), start, buffer, offset, size, wait=wait, signal=signal)
 

@@ -6,8 +6,8 @@ Facts: ``runtime/src/iree/modules/io/parameters/``, IREE 3.1 to 3.13: the same t
 conventions. Keys come in two buffers: a table of (u32 offset, u32 length) and the text that it points into. Spans come
 in a third: (u64 parameter offset, u64 buffer offset, u64 length) each.
 
-A failed wait fence fails the signal fence. An error of the call itself, such as a missing key, is raised and fails the
-signal fence too, as others may wait for it.
+A failed wait fence fails the signal fence. An error of the call itself, such as a missing key, is raised and also fails
+the signal fence, for which other work may wait.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class _Span:
 
 
 def io_parameters_module(scopes: ParameterScopes, memory: MemoryBudget | None = None) -> NativeModule:
-    """Returns the module that gives programs the parameters of these scopes, within a budget of device memory.
+    """Returns the module that gives programs the parameters of these scopes, within a memory budget.
+
     InvalidArgumentError for a scope without an index.
     """
     for scope, index in scopes.items():
@@ -145,7 +146,7 @@ class _Parameters:
         """Copies ranges of one buffer into parameters, which must be writable."""
         with self._call(device, wait, target) as (context, wait_fence, signal_fence):
             checked = check_buffer(buffer, "io_parameters.scatter")
-            # All are checked before the first is written.
+            # All parameters are checked before the first is written.
             spans = self._resolve(scope, keys, checked)
             moves = [(span.buffer_offset, span.of(span.entry.writable_view())) for span in spans]
             read_back(context, wait_fence, signal_fence, checked, moves)

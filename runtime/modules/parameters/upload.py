@@ -2,8 +2,8 @@
 
 Calling sequence: ``with ParameterUpload(…) as upload:`` → ``write`` and ``fill`` → ``finish`` once. One thread.
 
-Bytes of mapped files are copied once, into the buffer. If the host does not see the buffer's memory, the device copies
-from the mapping if it can import it; else pieces go through staging memory, a few at a time.
+Bytes of mapped files are copied once, into the buffer. If the buffer's memory is not host-visible, the device copies
+from the mapping if it can import that; else pieces go through staging memory, a few at a time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ParameterUpload:
         self._context = context
         pending = wait is not None and not wait.query()
         self._wait = wait if pending else None
-        # A payload that is not scheduled may never come: then nothing blocks, and all pieces are in flight at once.
+        # An unscheduled payload may never come, so then nothing blocks, and all pieces are in flight at once.
         self._may_block = not pending or (
             wait is not None and all(value <= semaphore.scheduled for semaphore, value in points_of(wait))
         )
@@ -65,7 +65,7 @@ class ParameterUpload:
         if len(pattern) in (1, 2, 4) and not length % len(pattern):
             self._record().fill(target, pattern, offset, length)
             return
-        # Queues fill with up to 4 bytes; a longer pattern is copied from a tile of it.
+        # Queues fill with up to 4 bytes; longer patterns are copied from a tile.
         tile = self._stage(memoryview(repeat_pattern(pattern, 0, min(length, _MAX_TILE_BYTES))))
         for start in range(0, length, tile.size):
             self._record().copy(tile, target, min(tile.size, length - start), target_offset=offset + start)
