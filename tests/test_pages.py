@@ -12,6 +12,10 @@ import pytest
 from support import pages
 from support.pages import LACKING, ROOT
 
+from pumice.hal_vulkan.instance.driver import Driver
+
+MESA_LLVMPIPE = 13  # VkDriverId
+
 # Pages with a block of code; what is not run at all is checked below.
 WITH_CODE = [path for path in pages.pages() if re.search(r"^ *```(?!text)\w", path.read_text("utf-8"), re.MULTILINE)]
 
@@ -50,10 +54,12 @@ def run_page(path: Path, errors: Path) -> tuple[int | None, str]:
 @pytest.mark.vulkan
 @pytest.mark.slow
 @pytest.mark.timeout(400)  # README.md takes 20 s of processor time: minutes on a busy machine
-@pytest.mark.usefixtures("driver")
 @pytest.mark.skipif(sys.platform == "win32", reason="commands are for a POSIX shell")
 @pytest.mark.parametrize("path", [page_case(path) for path in WITH_CODE])
-def test_page(path: Path, tmp_path: Path) -> None:
+def test_page(driver: Driver, path: Path, tmp_path: Path) -> None:
+    names_driver = any("lavapipe" in block.text for block in pages.blocks(path) if not block.reason)
+    if names_driver and all(profile.driver_id != MESA_LLVMPIPE for profile in driver.profiles):
+        pytest.skip("the page uses lavapipe")
     status, errors = run_page(path, tmp_path / "errors.txt")
     if status == LACKING and not os.environ.get("CI"):
         pytest.skip(errors.strip())

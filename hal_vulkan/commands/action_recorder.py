@@ -129,6 +129,8 @@ class ActionRecorder(ImageRecorder):
         """Binds the pipeline, sets and constants that differ from the previous dispatch."""
         recording, handle, fn = self._recording, self._handle, self.device.fn
         assert recording is not None
+        if pipeline.shift is not None and not isinstance(bindings, BoundSets):
+            pipeline, bindings = pipeline.aligned(bindings)  # type: ignore[assignment]  # the same kinds
         if pipeline is not self._pipeline:
             if pipeline.is_closed:
                 raise ClosedError(f"pipeline {pipeline.name} was closed")

@@ -130,6 +130,19 @@ class Buffer(AnyBuffer):
             parent=self,
         )
 
+    def widened(self, before: int) -> Buffer:
+        """Returns a buffer that also has the bytes before this one, which are in the same allocation."""
+        return Buffer(
+            self.device,
+            self._allocation,
+            self.offset - before,
+            self.size + before,
+            self.memory_type,
+            self.usage,
+            self.access,
+            parent=self,
+        )
+
     @guarded
     def map(self, offset: int = 0, size: int | None = None) -> memoryview:
         """Returns a writable view in place of the bytes, for host-visible memory.

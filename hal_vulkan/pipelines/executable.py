@@ -9,6 +9,7 @@ Thread rule: an executable may be used from any thread.
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import math
 import threading
@@ -186,9 +187,8 @@ class Executable(Closeable):
             raise OutOfRangeError(f"this executable has {count} pipeline(s) by ordinal; {ordinal} was asked for")
         definition = self.source.pipelines[ordinal]
         constants = self._modules[definition.shader_module].pack(specialization)
-        return self._kept(
-            (ordinal, constants), lambda: self._make(definition, self._module(definition.shader_module), constants)
-        )
+        key = ordinal, constants
+        return self._kept(key, lambda: self._make(key, definition, self._module(definition.shader_module), constants))
 
     def part_at(
         self,
@@ -204,20 +204,54 @@ class Executable(Closeable):
         whole = self.pipeline_at(ordinal, specialization=specialization)
         assert self.source is not None
         definition = self.source.pipelines[ordinal]
-        constants = self._modules[definition.shader_module].pack(specialization)
+        module = self._modules[definition.shader_module]
+        constants = module.pack(specialization)
 
-        def make() -> ComputePipeline:
+        def changed() -> bytes:
             from ...spirv.reflection.grid import part_of_grid  # here: few grids are too large
 
-            number = definition.shader_module
-            code = part_of_grid(self._modules[number].code, base, groups, whole.local_size)
-            assert self.source is not None
-            reserved = _reserved(self.source, number)
-            prepared = prepare_shader(self.device, code, validate=False, watch=not self._sanitize, reserved=reserved)
-            with ShaderModule(self.device, prepared) as module:
-                return self._make(definition, module, constants)
+            return part_of_grid(module.code, base, groups, whole.local_size)
 
-        return self._kept((ordinal, constants, base, groups), make)
+        return self._changed((ordinal, constants, base, groups), definition, constants, changed)
+
+    def _shifted(
+        self,
+        key: tuple[object, ...],
+        definition: PipelineDef,
+        original: bytes,
+        constants: PackedConstants,
+        order: tuple[tuple[int, int, int], ...],
+        shifts: tuple[int, ...],
+    ) -> ComputePipeline:
+        """Returns a pipeline for descriptors that start by so many bytes earlier; see ``ComputePipeline.aligned``."""
+
+        def changed() -> bytes:
+            from ...spirv.repair.shifted_bindings import with_shifted_bindings  # here: few devices need it
+
+            numbers = (entry[:2] for entry in order)
+            return with_shifted_bindings(original, dict(zip(numbers, shifts, strict=True)))
+
+        return self._changed((*key, "shifted", shifts), definition, constants, changed)
+
+    def _changed(
+        self,
+        key: tuple[object, ...],
+        definition: PipelineDef,
+        constants: PackedConstants,
+        changed: Callable[[], bytes],
+    ) -> ComputePipeline:
+        """Returns the pipeline of a module that was changed, kept by its key."""
+
+        def make() -> ComputePipeline:
+            assert self.source is not None
+            reserved = _reserved(self.source, definition.shader_module)
+            prepared = prepare_shader(
+                self.device, changed(), validate=False, watch=not self._sanitize, reserved=reserved
+            )
+            with ShaderModule(self.device, prepared) as module:
+                return self._make(key, definition, module, constants)
+
+        return self._kept(key, make)
 
     def _kept(self, key: tuple[object, ...], make: Callable[[], ComputePipeline]) -> ComputePipeline:
         with self._lock:
@@ -251,13 +285,15 @@ class Executable(Closeable):
         with ShaderModule(self.device, prepared) as made:
             yield made
 
-    def _make(self, definition: PipelineDef, original: ShaderModule, constants: PackedConstants) -> ComputePipeline:
+    def _make(
+        self, key: tuple[object, ...], definition: PipelineDef, original: ShaderModule, constants: PackedConstants
+    ) -> ComputePipeline:
         assert self.source is not None
         reserved = _reserved(self.source, definition.shader_module)
         with self._prepared(original, constants, reserved=reserved) as module:
             reflection = module.specialised(constants)
             entry = reflection.entry_point(definition.entry_point)
-            return ComputePipeline(
+            pipeline = ComputePipeline(
                 self._context,
                 module.handle,
                 reflection,
@@ -272,6 +308,9 @@ class Executable(Closeable):
                 instrumented=module.instrumented,
                 sanitized=self._sanitize,
             )
+            order = pipeline.descriptor_order
+            pipeline.shift = functools.partial(self._shifted, key, definition, original.code, constants, order)
+            return pipeline
 
     def _interface(self, definition: PipelineDef, entry: EntryPoint) -> PipelineInterface:
         source = self.source

@@ -7,13 +7,20 @@ Calling sequence: ``Device.create_pipeline`` (raw SPIR-V) or ``Executable`` (VKE
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...base.closeable import Closeable
 from ...spirv.instrument.reports import Instrumented
 from ...spirv.reflection.reflection_types import Binding, ShaderModuleReflection
-from ...status import ClosedError, InvalidArgumentError, NotFoundError, OutOfRangeError, ResourceExhaustedError
+from ...status import (
+    ClosedError,
+    InvalidArgumentError,
+    NotFoundError,
+    OutOfRangeError,
+    ResourceExhaustedError,
+    UnimplementedError,
+)
 from ..instance.logical_device import LogicalDevice, guarded
 from ..memory.buffer import Buffer
 from ..vulkan.functions import CData, ffi, new
@@ -88,6 +95,8 @@ class ComputePipeline(Closeable):
         report: the buffer for the shader's reports, if it is instrumented.
         unwatched: descriptions of the accesses that a sanitised shader does not check.
         tail: the descriptors after those of the buffers: of the report and the ring of prints, or none.
+        shift: a function that returns the same kernel for descriptors that start by so many bytes earlier; ``None``
+            unless it is a program's.
         push_template: the VkDescriptorUpdateTemplate that pushes its descriptors, or ``None`` if it uses sets.
     """
 
@@ -180,6 +189,7 @@ class ComputePipeline(Closeable):
         )
         self.handle: CData = self._create(shader_module, constants, subgroup_size, flags, context.cache)
         self.is_closed: bool = False
+        self.shift: Callable[[tuple[int, ...]], ComputePipeline] | None = None
         self._reports = context.reports
         self.report: ReportSlot | None = None
         self.unwatched: tuple[()] | tuple[str, ...] = () if instrumented is None else instrumented.unwatched
@@ -289,6 +299,34 @@ class ComputePipeline(Closeable):
         if self.push_template is not None:
             return BoundSets(self, bound, (), ffi.from_buffer(key))
         return BoundSets(self, bound, self.pin_sets(flat, key))
+
+    def aligned(self, buffers: Sequence[object]) -> tuple[ComputePipeline, Sequence[object]]:
+        """Returns a pipeline and buffers that do the same, and start at offsets that the device binds.
+
+        They are this pipeline and these buffers where all are aligned, and where it cannot be done: ``bind`` raises.
+        """
+        mask = self.offset_alignment - 1
+        shifts = tuple(buffer.offset & mask if isinstance(buffer, Buffer) else 0 for buffer in buffers)
+        if (
+            self.shift is None
+            or not any(shifts)
+            or not self.takes_plain_buffers
+            or len(shifts) != self.descriptor_count
+        ):
+            return self, buffers
+        try:
+            pipeline = self.shift(shifts)
+        except UnimplementedError:
+            return self, buffers
+        return pipeline, [
+            buffer.widened(shift) if shift and isinstance(buffer, Buffer) else buffer
+            for buffer, shift in zip(buffers, shifts, strict=True)
+        ]
+
+    @property
+    def descriptor_order(self) -> tuple[tuple[int, int, int], ...]:
+        """The set, the binding and the VkDescriptorType of each resource that a dispatch takes."""
+        return self._descriptor_order
 
     @property
     def descriptor_count(self) -> int:

@@ -64,6 +64,19 @@ void main() {
     atomicOr(words[i / 4], (i + 1) << (8 * (i % 4)));
 }
 """
+# A fixed length, one that is asked for, and elements of two sizes in one binding, as IREE's compiler has them.
+SHIFTED = """
+#version 450
+layout(local_size_x = 4) in;
+layout(push_constant) uniform Push { uint factor; };
+layout(set = 0, binding = 0) readonly buffer A { uint a[16]; };
+layout(set = 0, binding = 0) readonly buffer Wide { uvec2 wide[8]; };
+layout(set = 0, binding = 1) buffer B { uint b[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    b[i] = a[i] + factor * wide[i / 2].y + 1000 * b[i] + 100000 * b.length();
+}
+"""
 SUBGROUPS = """
 #version 450
 #extension GL_KHR_shader_subgroup_arithmetic : require
@@ -185,6 +198,31 @@ def test_the_last_word_is_bound_whole(state: HalState, size: int) -> None:
     submit(state, commands)
     words = -(-size // 4)
     assert array_of(state, out, np.uint8).tolist()[: 4 * words] == list(range(1, 4 * words + 1))
+
+
+@pytest.mark.parametrize("slots", [False, True])
+@pytest.mark.parametrize("offsets", [(8, 0), (0, 4), (64, 192), (200, 12)])
+def test_offsets_that_the_device_does_not_bind(state: HalState, offsets: tuple[int, int], slots: bool) -> None:
+    """IREE's modules have constants and transients at multiples of 64 bytes; devices may bind multiples of 256."""
+    device = state.devices_get(0)
+    values = np.arange(128, dtype=np.uint32)
+    made = create(state, SHIFTED, 2, 4)
+    for count in (8, 16) if slots else (8,):
+        a, b = (buffer_of(state, device, values, DEVICE_LOCAL) for _ in range(2))
+        bindings = tuple(
+            (0, index, None if slots else buffer, offset, 4 * count)
+            for index, (buffer, offset) in enumerate(zip((a, b), offsets, strict=True))
+        )
+        commands = state.command_buffer_create(device, 0 if slots else 1, 3, -1, 2 if slots else 0)
+        state.command_buffer_dispatch(commands, made, 0, count // 4, 1, 1, 0, (7,), bindings)
+        submit(state, commands, *(((a, 0, 512), (b, 0, 512)) if slots else ()))
+        first = values[offsets[0] // 4 :][:count]
+        expected = values.copy()
+        for _ in range(2 if slots else 1):
+            old = expected[offsets[1] // 4 :][:count]
+            old[:] = first + 7 * first[np.arange(count) // 2 * 2 + 1] + 1000 * old + 100000 * count
+        np.testing.assert_array_equal(array_of(state, b, np.uint32), expected)
+        np.testing.assert_array_equal(array_of(state, a, np.uint32), values)
 
 
 def test_subgroups_larger_than_the_devices(driver: Driver) -> None:

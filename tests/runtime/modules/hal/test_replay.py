@@ -127,7 +127,7 @@ def test_wrong_tables_are_refused_as_at_first(state: HalState, device: Device) -
             run(state, device, commands, table(*good[:2]))
         odd = buffer_of(state, device, np.ones(2 * COUNT, np.float32))
         with pytest.raises(InvalidArgumentError, match="multiples"):
-            run(state, device, commands, (*table(*good[:2]), (odd, 4, 4 * COUNT)))
+            run(state, device, commands, (*table(*good[:2]), (odd, 2, 4 * COUNT)))
         good[2] = buffer_of(state, device, np.zeros(COUNT, np.float32))
     run(state, device, commands, table(*good))
     assert array_of(state, good[2]).tolist() == [1] * COUNT
