@@ -12,6 +12,7 @@ up, and an earlier loop was cut. A counter within three of its end cannot be dis
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from ..binary.grammar import ExecutionModel, Op
@@ -73,7 +74,8 @@ class _Guard:
         if last is not None:
             # Loops from which invocations return, loops whose end is not reached, and functions called from many
             # places.
-            self._reporter.endings += self._sentinel(last)
+            self._reporter.number_of(last)  # a module without sites is left as it is
+            self._reporter.endings.append(partial(self._sentinel, last))
 
     # -- which functions ------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ lane takes the branch. For the same reason a cut loop reports a single word.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -39,8 +39,8 @@ class Reporter:
         self._buffer = 0
         self._variables: dict[str, int] = {}
         self._entries = [entry[2] for entry in editor.entry_points if entry[1] == ExecutionModel.GLCompute]
-        self.endings: list[Words] = []
-        """Code at the end of each entry point, before the report."""
+        self.endings: list[Callable[[], list[Words]]] = []
+        """Functions that make the code at the end of an entry point, before the report."""
 
     def number_of(self, site: Site) -> int:
         number = self._numbers.get(site)
@@ -156,7 +156,8 @@ class Reporter:
             if entry[1] == ExecutionModel.GLCompute:
                 body = editor.wrap(index)
                 writer = Writer(editor)
-                writer.out += self.endings
+                for ending in self.endings:  # each entry point has ids of its own
+                    writer.out += ending()
                 self._end(writer, index)
                 body += writer.out
 

@@ -81,3 +81,19 @@ def test_a_cut_is_reported_and_nothing_else(device: pumice.Device, name: str, op
         assert report.site.kind is ReportKind.LOOPS_CUT
         if not optimize:
             assert report.site.line == (7 if name == "in a function" else 8)
+
+
+def test_each_entry_point_has_its_own_sentinel(device: pumice.Device) -> None:
+    text = spirv_tools.disassemble(compile_glsl(HEAD + MAIN.format(BODIES["early return"])))
+    entry = next(line for line in text.splitlines() if "OpEntryPoint" in line)
+    code = spirv_tools.assemble(text.replace(entry, entry + "\n" + entry.replace('"main"', '"other"')), "vulkan1.2")
+    found = instrument(code)
+    assert found is not None
+    spirv_tools.validate(found.code, target_env="vulkan1.2")
+    for name in ("main", "other"):
+        with device.load_kernel(found.code, entry_point=name) as kernel:
+            words = np.zeros(found.report_bytes // 4, np.uint32)
+            results = kernel(np.array([10, 0], np.uint32), np.zeros(LANES, np.uint32), words, groups=1)
+        assert isinstance(results, tuple)
+        *_, written, report = map(np.asarray, results)
+        assert (written == 10).all() and not report.any()
