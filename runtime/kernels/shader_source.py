@@ -72,7 +72,15 @@ def _compiled(source: str | Path, language: Language | None, options: SourceOpti
         include_dirs=options.include_dirs,
         target_env=f"vulkan1.{min(minor, 3)}",
         debug=options.debug,
+        overrides=options.overrides,
     )
+
+
+def has_overrides(source: str | Path | bytes, language: Language | None) -> bool:
+    """Whether a source is WGSL: the values of its constants are for the compiler, not for the module."""
+    if language is None and isinstance(source, (str, Path)) and "\n" not in str(source):
+        language = language_of(Path(source))
+    return language is Language.WGSL
 
 
 def source_text(source: str | Path | bytes, options: SourceOptions = _DEFAULTS) -> str:

@@ -178,7 +178,16 @@ class BlockLayouts:
                 f"SPIR-V structure {of.id} nests {depth + 1} levels with {total} members in all; "
                 f"at most {_MAX_DEPTH} levels and {_MAX_MEMBERS} members are supported"
             )
+        if self._is_nameless_wrapper(of, members):
+            inner = self._layouts[of.members[0]]
+            return BlockLayout(inner.members, size, inner.element, scalars, depth + 1, total)
         return BlockLayout(tuple(members), size, _element(members, inside), scalars, depth + 1, total)
+
+    def _is_nameless_wrapper(self, of: Type, members: list[BlockMember]) -> bool:
+        """Whether a structure has one nameless member, a structure with names: naga's block around a variable."""
+        if len(members) != 1 or members[0].name or members[0].offset or members[0].array_shape:
+            return False
+        return of.members[0] in self._layouts and any(member.name for member in members[0].members)
 
     def _member(self, of: Type, index: int, type_id: int) -> BlockMember:
         module = self._module

@@ -29,6 +29,7 @@ from .find import find_compiler
 from .includes import BYTE_ORDER_MARK, absolute, included_files, read_source
 from .language import TARGET_ENVIRONMENTS, Language
 from .opengl import with_kinds_apart
+from .overrides import OverrideValue
 from .source_compiler import Compiler, Job, compile_error
 
 _STAGES: Final = ("comp", "vert", "tesc", "tese", "geom", "frag")
@@ -37,6 +38,7 @@ _SPIRV_MAGIC: Final = b"\x03\x02\x23\x07"
 _ERROR: Final = re.compile(r"^(?:fatal |internal )?error\b", re.MULTILINE | re.IGNORECASE)
 _MAX_MESSAGE: Final = 1000
 _NO_DEFINES: Final[Mapping[str, str | int]] = MappingProxyType({})
+_NO_OVERRIDES: Final[Mapping[int | str, OverrideValue]] = MappingProxyType({})
 _NO_PARTS: Final[Mapping[str, str]] = MappingProxyType({})
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Marks that only sources of one language have.
@@ -60,6 +62,7 @@ def compile_source(
     optimize: bool = False,
     debug: bool = False,
     parts: Mapping[str, str] = _NO_PARTS,
+    overrides: Mapping[int | str, OverrideValue] = _NO_OVERRIDES,
 ) -> bytes:
     """Compiles a source to a SPIR-V module.
 
@@ -77,6 +80,7 @@ def compile_source(
             SPIR-V version (``spirv1.4``).
         optimize: whether to run ``spirv-opt -O`` over the result.
         debug: whether to keep the source and line numbers in the module.
+        overrides: the values of WGSL's overrides, by name or id.
         parts: the texts under each named ``#line`` of the source, by that name, for errors.
 
     Returns:
@@ -116,6 +120,7 @@ def compile_source(
         folders=folders,
         target_env=target_env,
         debug=debug,
+        overrides=dict(overrides),
     )
 
     def ingredients() -> tuple[bytes, dict[Path, bytes], object]:
@@ -123,7 +128,7 @@ def compile_source(
         files = included_files(source, folders, text=text, language=language) if language.has_preprocessor else {}
         name = str(root) if debug else ""
         # The first word names the form of the command lines: another word makes earlier entries of the cache void.
-        options = ["sources-3", compiler.version, optimizer, name, repr(job)]
+        options = ["sources-5", compiler.version, optimizer, name, repr(job)]
         return text, files, (options, text, files)
 
     text, files, key = ingredients()
@@ -185,7 +190,7 @@ def _run(
             raise UnknownError(f"{compiler.version} crashed on {shown_name}: {crash.message}") from None
         code = output.read_bytes() if output.is_file() else b""
         if result.returncode == 0 and code[:4] in (_SPIRV_MAGIC, _SPIRV_MAGIC[::-1]):
-            return code
+            return compiler.finished(code, job)
         said = "\n".join(stream.decode("utf-8", "replace") for stream in (result.stdout, result.stderr))
         texts = {str(path): content for path, content in files.items()}
         texts |= {name: part.encode("utf-8", "replace") for name, part in parts.items()}

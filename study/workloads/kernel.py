@@ -103,7 +103,7 @@ class KernelWorkload(Workload):
             self._code,
             name=self._name,
             entry_point=settings["entry_point"],
-            specialization=specialization_values(settings["specialization"]),
+            specialization=specialization_values(settings, self._context.folder),
             subgroup_size=settings["subgroup_size"],
             source=functools.partial(kernel_source, settings, self._context),
         )

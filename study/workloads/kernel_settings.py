@@ -15,7 +15,7 @@ from ...hal_vulkan import DeviceLimits, PlanOptions, reflect
 from ...runtime.arrays.array import DeviceArray
 from ...runtime.kernels.parameters.names import Names
 from ...runtime.kernels.parameters.parameters import parameters_of
-from ...runtime.kernels.shader_source import load_shader, source_text
+from ...runtime.kernels.shader_source import has_overrides, load_shader, source_text
 from ...runtime.values.parse import parse_value
 from ...spirv.reflection.reflection_types import BufferBlock
 from ...spirv.sources.language import SourceOptions, parse_language
@@ -61,12 +61,14 @@ def macros(defines: Mapping[str, object]) -> dict[str, str]:
 
 def source_options(settings: Mapping[str, Any], folder: Path) -> SourceOptions:
     """Returns the options with which a target's ``source`` is compiled."""
-    language = settings.get("language")
+    language = None if settings.get("language") is None else parse_language(settings["language"])
+    values = settings.get("specialization") or {}
     return SourceOptions(
-        language=None if language is None else parse_language(language),
+        language=language,
         entry_point=settings.get("entry_point"),
         defines=macros(settings.get("defines") or {}),
         include_dirs=[folder / name for name in settings.get("include_dirs") or ()],
+        overrides=constant_values(values) if has_overrides(str(settings["source"]), language) else {},
     )
 
 
@@ -105,7 +107,12 @@ def plan_options(settings: Mapping[str, Any]) -> PlanOptions:
     )
 
 
-def specialization_values(values: Mapping[str, Any]) -> dict[int | str, Any]:
+def specialization_values(settings: Mapping[str, Any], folder: Path) -> dict[int | str, Any]:
+    """Returns values of a module's constants by number or name; none for WGSL, whose compiler gets them."""
+    return {} if source_options(settings, folder).overrides else constant_values(settings["specialization"])
+
+
+def constant_values(values: Mapping[str, Any]) -> dict[int | str, Any]:
     """Returns values by number or name, from a setting, whose keys are texts."""
     return {int(name) if name.isdecimal() else name: value for name, value in values.items()}
 

@@ -40,7 +40,7 @@ class PipelineWorkload(Workload):
     def _measure(self, device: Device) -> RawSample:
         hal = device.vulkan
         before = self._context.usage()
-        values = specialization_values(self._settings["specialization"])
+        values = specialization_values(self._settings, self._context.folder)
         begin = monotonic_ns()
         with closing(hal.create_executable(self._code, validate=False)) as executable:
             numbers = {

@@ -20,6 +20,7 @@ from ...runtime.kernels.shader_source import load_shader, source_text
 from ...runtime.values.parse import parse_values
 from ...spirv.instrument.printed import PRINT_SET
 from ...spirv.reflection.block_dtype import tail
+from ...spirv.sources.language import Language
 from ...status import NotFoundError, shorten, shown
 from ...study.definition.axis import Axis
 from ...study.definition.expression import Expression, Template
@@ -31,7 +32,7 @@ from ..input_files import FileKind
 from ..options import parse_sources
 from ..run.arguments import parse_buffers, parse_counts
 from ..run.block_arguments import BlockArgument
-from ..run.kernel_arguments import Slots, push_bytes, specialised_entry, specialization_values
+from ..run.kernel_arguments import Slots, override_values, push_bytes, specialised_entry, specialization_values
 from ..run.keys import split_key
 from ..streams import note
 
@@ -164,6 +165,11 @@ def _kernel_settings(options: BenchOptions) -> dict[str, object]:
     sources = replace(
         sources, defines=macros({name: _at_first(options, value, "--define") for name, value in defines.items()})
     )
+    overrides: dict[str, object] = {}
+    if sources.language is Language.WGSL:
+        overrides = {str(key): value for key, value in _overrides(options.specs).items()}
+        first = {key: _at_first(options, value, "--spec") for key, value in overrides.items()}
+        sources = replace(sources, overrides=override_values([f"{key}={value}" for key, value in first.items()]))
     code, name = load_shader(options.file, sources)
     if PRINT_SET.encode() in code:
         note("what the kernel prints is left out, as it would be part of the time")
@@ -181,7 +187,9 @@ def _kernel_settings(options: BenchOptions) -> dict[str, object]:
         settings["language"] = options.language
     if sources.include_dirs:
         settings["include_dirs"] = [str(folder.absolute()) for folder in options.include_dirs]
-    if options.specs:
+    if overrides:
+        settings["specialization"] = overrides
+    elif options.specs:
         source = functools.partial(source_text, options.file, sources)
         values = settings["specialization"] = _specialization(options.specs, reflection, code, source)
         first = {key: _at_first(options, value, "--spec") for key, value in values.items()}
@@ -263,6 +271,13 @@ def _default(binding: Binding, size: int, size_varies: bool) -> dict[str, object
     head = binding.fixed_size // element.dtype.itemsize
     length = f"${head} + {per} * size" if size_varies else head + per * size
     return {"shape": [length], "dtype": dtype, "init": init}
+
+
+def _overrides(texts: Sequence[str]) -> dict[int | str, object]:
+    """Returns the values of WGSL's overrides; expressions stay texts."""
+    parts = [[part.strip() for part in text.partition("=")] for text in texts]
+    plain = [text for text, part in zip(texts, parts, strict=True) if not part[2].startswith("$")]
+    return {**override_values(plain), **{part[0]: part[2] for part in parts if part[2].startswith("$")}}
 
 
 def _specialization(

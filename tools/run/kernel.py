@@ -29,7 +29,16 @@ from .arguments import OutputArgument, parse_buffers, parse_groups, parse_output
 from .block_arguments import BlockArgument
 from .expectations import Tolerances, difference
 from .image_arguments import ImageArgument, parse_samplers, result_bytes, result_picture, result_text
-from .kernel_arguments import Slot, Slots, bind, from_kernel, push_bytes, specialised_entry, specialization_values
+from .kernel_arguments import (
+    Slot,
+    Slots,
+    bind,
+    from_kernel,
+    override_values,
+    push_bytes,
+    specialised_entry,
+    specialization_values,
+)
 from .keys import Array, BufferArgument
 
 _Keyed = TypeVar("_Keyed", BufferArgument, OutputArgument)
@@ -80,6 +89,9 @@ def run_kernel(options: KernelRun) -> None:
         language=options.language,
         entry_point=options.entry,
     )
+    specs = options.specs
+    if sources.language is Language.WGSL:
+        sources, specs = replace(sources, overrides=override_values(specs)), ()
     with open_asked(options.device, options.validation, sanitize=options.sanitize) as device:
         start = time.perf_counter()
         sources = replace(sources, debug=sources.debug or device.names_lines)
@@ -89,7 +101,7 @@ def run_kernel(options: KernelRun) -> None:
         with usage("--entry", *([NotFoundError] if options.entry is not None else [])):
             entry = reflection.entry_point(options.entry)
         specialization = specialization_values(
-            options.specs, reflection, code, functools.partial(source_text, options.file, sources)
+            specs, reflection, code, functools.partial(source_text, options.file, sources)
         )
         if specialization:
             entry = specialised_entry(code, reflection, specialization, entry.name)

@@ -31,6 +31,7 @@ from ...runtime.values.parse import parse_scalar, parse_value, zeros
 from ...spirv.reflection.block_dtype import fits, member_names
 from ...spirv.reflection.reflection_types import ScalarType
 from ...spirv.repair.specialize import specialize
+from ...spirv.sources.overrides import OverrideValue
 from ...status import InvalidArgumentError, NotFoundError, shorten, shown
 from ..errors import usage, usage_error
 from ..input_files import read_file
@@ -373,6 +374,27 @@ def specialization_values(
         else:
             with usage(where):
                 values[constant.constant_id] = parse_scalar(value, _element_type(constant.scalar, where))
+    return values
+
+
+def override_values(texts: Sequence[str]) -> dict[int | str, OverrideValue]:
+    """Returns values of WGSL's overrides by name or id from ``NAME=VALUE`` or ``ID=VALUE``."""
+    values: dict[int | str, OverrideValue] = {}
+    for text in texts:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        where = f"--spec {shorten(key)}"
+        if not equals or not key:
+            raise usage_error(f"--spec {shown(text)}: expected NAME=VALUE or ID=VALUE, such as block=64")
+        name = int(key[:10]) if key.isdecimal() else key
+        if name in values:
+            raise usage_error(f"{where}: override {key} is given twice")
+        try:
+            values[name] = _BOOLEANS[value] if value in ("true", "false") else int(value, 0)
+        except ValueError:
+            try:
+                values[name] = float(value)
+            except ValueError:
+                raise usage_error(f"{where}: expected a number, true or false, got {shown(value)}") from None
     return values
 
 
