@@ -31,7 +31,7 @@ Modules: TypeAlias = Mapping[str, Module]
 NATIVE = "hal_vulkan.vulkan.functions"
 BINDINGS = {"vulkan", "cffi", "_cffi_backend"}
 # Extras that the product itself may use; the others are for tests and benchmarks.
-PRODUCT_EXTRAS = (
+PRODUCT_EXTRAS = ("wgsl", 
     "view", "video", "study", "pandas", "cluster", "compiler", "graphdef", "images", "jax", "jit", "pytest",
     "vendor",
 )  # fmt: skip
