@@ -135,7 +135,7 @@ NAGA_WASM: Final = "npm install --global naga-wasm@30.1.0"
 _EVERYWHERE: Final[Mapping[Component, str]] = {
     "hlsl": "`pip install 'pumice[slang]'`, or DirectXShaderCompiler, which the Vulkan SDK has",
     "slang": "`pip install 'pumice[slang]'`, or the Vulkan SDK, which has slangc",
-    "wgsl": f"`cargo install naga-cli`, or `{NAGA_WASM}` with Node.js 18 or later, which `pip install 'pumice[wgsl]'` has",
+    "wgsl": f"`cargo install naga-cli`, or `{NAGA_WASM}` with Node.js 18 or later (`pip install 'pumice[wgsl]'`)",
 }
 
 _LINUX_DRIVER_NOTE: Final = (

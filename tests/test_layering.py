@@ -31,9 +31,9 @@ Modules: TypeAlias = Mapping[str, Module]
 NATIVE = "hal_vulkan.vulkan.functions"
 BINDINGS = {"vulkan", "cffi", "_cffi_backend"}
 # Extras that the product itself may use; the others are for tests and benchmarks.
-PRODUCT_EXTRAS = ("wgsl", 
+PRODUCT_EXTRAS = (
     "view", "video", "study", "pandas", "cluster", "compiler", "graphdef", "images", "jax", "jit", "pytest",
-    "vendor",
+    "vendor", "wgsl",
 )  # fmt: skip
 
 
