@@ -164,13 +164,17 @@ def _prepare(
     from ...spirv.checks.vocabulary import without_new_languages
     from ...spirv.instrument.passes import instrument
     from ...spirv.reflection.reflect import reflect
+    from ...spirv.repair.copies import with_plain_copies
     from ...spirv.repair.driver_repairs import with_repairs
     from ...spirv.repair.exponents import with_plain_exponents
+    from ...spirv.repair.formats import with_formats
     from ...spirv.repair.hints import without_debug_info, without_hints
     from ...spirv.repair.repair import misread_type, repair
     from ...spirv.repair.zeros import with_zero_loops
 
     code = bytes(source if kernels is None else repair(source))
+    if "shaderStorageImageReadWithoutFormat" not in device.plan.features:
+        code = with_formats(code)
     reflection = reflect(code)
     judgement = Judgement.VALID
     if validate:
@@ -179,7 +183,7 @@ def _prepare(
             check_matrices(device.profile, code)
         judgement = ensure_valid(code, f"vulkan1.{device.profile.version[1]}", device.plan.features)
     native = with_zero_loops(with_plain_exponents(without_new_languages(code), reflection), reflection)
-    native = with_repairs(native, reflection, faults)
+    native = with_repairs(with_plain_copies(native), reflection, faults)
     instrumented = None
     if guard or sanitize or prints:
         options = _sanitize_options(device, array_sizes) if sanitize else None

@@ -237,6 +237,33 @@ class Editor:
         declared[declared.index(words)] = self.defs[variable]
         return words[4]
 
+    def retype(self, variable: int, pointee: Words) -> int:
+        """Gives a variable of the module another type, and returns that type.
+
+        Args:
+            pointee: the declaration of the type, without its id.
+        """
+        declared, words = self._sections[_GLOBAL], self.defs[variable]
+        kind = self._before(words, pointee)
+        pointer = self._before(words, (Op.TypePointer, words[3], kind))
+        self.defs[variable] = (words[0], pointer, *words[2:])
+        declared[declared.index(words)] = self.defs[variable]
+        return kind
+
+    def _before(self, later: Words, words: Words) -> int:
+        """Returns the id of a type that is declared before an instruction."""
+        declared = self._sections[_GLOBAL]
+        known = self._found.get(words)
+        type_id = self.fresh() if known is None else known
+        if known is not None:
+            if declared.index(self.defs[known]) < declared.index(later):
+                return known
+            declared.remove(self.defs[known])
+        instruction = encode(words[0], type_id, *words[1:])
+        declared.insert(declared.index(later), instruction)
+        self._define(words[0], instruction)
+        return type_id
+
     def _list(self, index: int, variable: int) -> None:
         instruction = self._sections[4][index]
         storage = self.defs[variable][3]

@@ -31,6 +31,7 @@ _WORDS: Final = {
         for shape in ("", *"1234", *(f"{rows}x{columns}" for rows in "1234" for columns in "1234"))
     },
 }
+_HINTS: Final = frozenset({"branch", "flatten", "fastopt", "call", "forcecase", "allow_uav_condition"})
 _CHANNELS: Final = {"r": "x", "g": "y", "b": "z", "a": "w"}
 # Words before a name that is used, not declared.
 _NO_TYPES: Final = frozenset({"return", "else", "do", "case", "in", "out", "inout", "goto"})
@@ -79,7 +80,7 @@ def translated(text: str, entry_point: str | None) -> str:
         text: the source without directives.
         entry_point: the kernel's name; functions of the same name get another.
     """
-    tokens = _with_words(_TOKENS.findall(text))
+    tokens = _with_plain_enumerators(_with_words(_TOKENS.findall(text)))
     tokens = _with_static_constants(tokens)
     tokens = _with_distinct_types(tokens)
     if entry_point is not None:
@@ -104,6 +105,8 @@ def _with_words(tokens: Sequence[str]) -> list[str]:
             if token == "tbuffer" and tokens[position + 2 : position + 3] == [":"]:  # a register of another kind
                 result.append(following)
                 position = tokens.index("{", position) - 1
+        elif token == "[" and following in _HINTS and tokens[position + 2 : position + 3] == ["]"]:
+            position += 2
         elif token in ("Buffer", "RWBuffer") and following != "<":
             result += [token, "<", "float4", ">"]
         elif token == "using" and tokens[position + 2 : position + 3] == ["="] and ";" in tokens[position:]:
@@ -117,6 +120,48 @@ def _with_words(tokens: Sequence[str]) -> list[str]:
         else:
             result.append(token)
         position += 1
+    return result
+
+
+def _with_plain_enumerators(tokens: Sequence[str]) -> list[str]:
+    """Makes enumerators integers: they convert to any number, and are known without the name of their type."""
+    result: list[str] = []
+    enumerations: set[str] = set()
+    spaces = {name for word, name in itertools.pairwise(tokens) if word == "namespace"}
+    position = 0
+    while position < len(tokens):
+        opening = position + 1
+        if tokens[position] == "enum" and tokens[opening] not in ("class", "struct"):
+            opening = next((n for n in range(opening, len(tokens)) if tokens[n] in ("{", ";")), position)
+        if tokens[opening : opening + 1] != ["{"] or tokens[position] != "enum":
+            is_qualifier = tokens[position] in enumerations - spaces and tokens[opening : opening + 1] == ["::"]
+            result += [] if is_qualifier else [tokens[position]]
+            position += 2 if is_qualifier else 1
+            continue
+        name, *base = tokens[position + 1 : opening] or ["", ":", "int"]
+        kind = base[-1] if base else "int"
+        end = _closing(tokens, opening)
+        if name not in ("", ":"):
+            enumerations.add(name)
+            result += ["typedef", kind, name, ";"]
+        result += _enumerators(tokens[opening + 1 : end], kind)
+        position = end + 2
+    return result
+
+
+def _enumerators(tokens: Sequence[str], kind: str) -> list[str]:
+    result: list[str] = []
+    previous = ""
+    position = 0
+    while position < len(tokens):
+        end = position
+        while end < len(tokens) and tokens[end] != ",":
+            end = _closing(tokens, end) + 1 if tokens[end] in _OPEN else end + 1
+        name, *value = tokens[position:end]
+        value = value[1:] or ([previous, "+", "1"] if previous else ["0"])
+        result += ["static", "const", kind, name, "=", "(", kind, ")", "(", *value, ")", ";"]
+        previous = name
+        position = end + 1
     return result
 
 

@@ -14,11 +14,14 @@ from typing import ClassVar, Final
 
 from ...base.lazy_dataclass import dataclass
 from ...status import UnknownError
+from ..binary.grammar import Op
+from ..binary.words import HEADER_WORDS, encode, pack, read_binary
 from ..checks import tools as spirv_tools
 from . import hlsl_dialect
 from .language import Language
 from .source_compiler import Compiler, Diagnostic, Job, framed_errors, version_of
 
+_S_ABS: Final = 5
 _TRANSLATED: Final = "translated.hlsl"
 _PACKAGE: Final = "slangpy"
 _LIBRARIES: Final = (
@@ -40,6 +43,12 @@ class Slangc(Compiler):
     )
 
     def run(self, job: Job, source: str, output: Path) -> subprocess.CompletedProcess[bytes]:
+        result = self._compile(job, source, output)
+        if output.is_file():
+            output.write_bytes(_with_unsigned_values(output.read_bytes()))
+        return result
+
+    def _compile(self, job: Job, source: str, output: Path) -> subprocess.CompletedProcess[bytes]:
         """Compiles a source; HLSL that Slang refuses is compiled once more with what `hlsl_dialect` declares, then in
         its words. The messages are always about the source itself.
         """
@@ -110,6 +119,30 @@ def from_wheel() -> Slangc | None:
             for library in sorted(Path(folder).glob(pattern)):
                 return Slangc(Path(sys.executable), f"slang of {_PACKAGE} {version}: {library.name}", library)
     return None
+
+
+def _with_unsigned_values(code: bytes) -> bytes:
+    """Returns a module in which the absolute value of an unsigned number is the number: Slang takes it for signed."""
+    if code[:4] != b"\x03\x02\x23\x07":
+        return code
+    binary = read_binary(code)
+    words = binary.words
+    result = list(words[:HEADER_WORDS])
+    unsigned: set[int] = set()
+    sets: set[int] = set()
+    for opcode, start, end in binary:
+        match opcode:
+            case Op.ExtInstImport if binary.string(start + 2, end, "replace")[0] == "GLSL.std.450":
+                sets.add(words[start + 1])
+            case Op.TypeInt if not words[start + 3]:
+                unsigned.add(words[start + 1])
+            case Op.TypeVector if words[start + 2] in unsigned:
+                unsigned.add(words[start + 1])
+            case Op.ExtInst if words[start + 3] in sets and words[start + 4] == _S_ABS and words[start + 1] in unsigned:
+                result += encode(Op.CopyObject, words[start + 1], words[start + 2], words[start + 5])
+                continue
+        result += words[start:end]
+    return pack(result)
 
 
 def _profile(version: str) -> str:

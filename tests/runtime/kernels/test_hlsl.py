@@ -69,8 +69,10 @@ CASES: dict[str, tuple[str, str, list[float]]] = {
     ),
     "enumerations": (
         "enum Kind { first, second = 5, third }; namespace Size { enum Size { width = 8 }; }",
-        "int k = third; Kind again = first; int w = Size::width; o[0] = k; o[1] = again == first ? w : 0;",
-        [6, 8],
+        "int k = third; Kind again = first; o[0] = k; o[1] = again == first ? Size::width : 0; o[2] = Kind::second;"
+        "uint w = third + 1;"
+        "switch (k) { case second: o[3] = 1; break; case third: o[3] = w; break; }",
+        [6, 8, 5, 7],
     ),
     "old names of types": (
         "using Number = uint; typedef dword Word;",
@@ -81,6 +83,17 @@ CASES: dict[str, tuple[str, str, list[float]]] = {
         "tbuffer Old : register(t3) { float first; float second; };",
         "o[0] = first + second;",
         [5],
+    ),
+    "absolute values": (
+        "",
+        "uint3 big = uint3(0xfffffffe, 3, 0); int2 less = int2(-5, 6); o[0] = abs(big).x == 0xfffffffe;"
+        "o[1] = abs(less).x; o[2] = abs(less.y); o[3] = abs(big.x) >> 30;",
+        [1, 5, 6, 3],
+    ),
+    "hints where Slang has none": (
+        "",
+        "[branch] switch (id.x) { case 0: o[0] = 3; break; default: o[0] = 4; } [flatten] if (id.x < 1) o[1] = 5;",
+        [3, 5],
     ),
     "exponents": ("", "float e; float m = frexp(12.0, e); o[0] = m; o[1] = e;", [0.75, 4]),
 }
