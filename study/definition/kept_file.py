@@ -28,7 +28,7 @@ class KeptFile:
         sha256: the SHA-256 of the content, in hexadecimal; of a source, that of its SPIR-V.
         size: the size in bytes.
         content: the content; ``None`` where it is only on disk.
-        role: ``"kernel"``, ``"module"``, ``"parameters"`` or ``"input"``.
+        role: ``"kernel"``, ``"module"``, ``"python"``, ``"parameters"`` or ``"input"``.
     """
 
     name: str

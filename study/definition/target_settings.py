@@ -175,6 +175,18 @@ _KINDS: Final = (
         ),
     ),
     Kind(
+        "graph",
+        "Runs of a recording: many calls of kernels as one submission.",
+        "execute",
+        (
+            Setting("source", TEXT, "a Python file, whose kernels are texts or come with pumice", required=True),
+            Setting("function", TEXT, "its function that takes the device and returns the recording", "record"),
+            Setting("values", NUMBERS, "push constants by name, as for `Recording.update`", {}),
+            Setting("batch", integer(1, _MANY), "runs in a submission", 1),
+            Setting("calls", choice("native", "run"), "what is timed: Vulkan's calls, or `Recording.run`", "native"),
+        ),
+    ),
+    Kind(
         "copy",
         "Copies of memory.",
         "execute",

@@ -10,6 +10,7 @@ from ..definition.point import Point
 from ..definition.settings import Sampling
 from ..definition.target_settings import KINDS
 from .copy import CopyWorkload
+from .graph import GraphWorkload
 from .kernel import KernelWorkload
 from .module import ModuleWorkload
 from .pipeline import PipelineWorkload
@@ -19,6 +20,7 @@ from .workload import Workload, WorkloadContext
 
 _WORKLOADS: Final[Mapping[str, Callable[[Mapping[str, Any], WorkloadContext], Workload]]] = {
     "copy": CopyWorkload,
+    "graph": GraphWorkload,
     "module": ModuleWorkload,
     "pipeline": PipelineWorkload,
     "semaphore": SemaphoreWorkload,

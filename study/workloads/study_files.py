@@ -24,6 +24,8 @@ from .kernel_settings import BUILTIN, kernel_code
 
 _COMPILED_AWAY: Final = ("source", "defines", "language", "include_dirs")
 _OF_KERNELS: Final = ("kernel", "pipeline")
+_ROLES: Final = {"graph": "python"}
+"""Roles of sources that are no modules, by kind of target."""
 _OWN_FOLDERS: Final = (("outside",), ("compiled",), ("against",))
 _MAX_MINOR: Final = 3  # that sources are compiled for, of Vulkan 1
 
@@ -193,7 +195,7 @@ def map_files(
     mapped = dict(settings)
     source = mapped.get("source")
     if isinstance(source, str) and not (kind in _OF_KERNELS and source.startswith(BUILTIN)):
-        mapped["source"] = change(source, "kernel" if kind in _OF_KERNELS else "module")
+        mapped["source"] = change(source, "kernel" if kind in _OF_KERNELS else _ROLES.get(kind, "module"))
     parameters = mapped.get("parameters")
     if isinstance(parameters, Mapping):
         mapped["parameters"] = {scope: change(str(name), "parameters") for scope, name in parameters.items()}

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -134,6 +135,62 @@ def test_pipelines(context: WorkloadContext, cache: str, dispatch: bool) -> None
 def test_pipelines_with_specialization(context: WorkloadContext) -> None:
     workload = opened("pipeline", context, source="builtin:timing/copy", specialization={"local_size": 32})
     take(workload, 1)
+    workload.close()
+
+
+_GRAPH = """
+import numpy as np
+from pumice import shaders
+
+def record(device):
+    mul = device.load_kernel(shaders.path("mul"))
+    a, b, c = (device.asarray(np.ones(64, np.float32)) for _ in range(3))
+    with device.record("step") as step:
+        mul(a, b, c)
+        mul(c, b, a)
+    return step
+
+def wrong(device):
+    return 5
+
+def fails(device):
+    raise ValueError("no")
+"""
+
+
+def graph(context: WorkloadContext, folder: Path, **settings: object) -> Workload:
+    (folder / "step.py").write_text(_GRAPH)
+    return opened("graph", replace(context, folder=folder), source="step.py", **settings)
+
+
+@pytest.mark.parametrize("batch", [1, 7])
+@pytest.mark.parametrize("calls", ["native", "run"])
+def test_runs_of_a_recording(context: WorkloadContext, tmp_path: Path, calls: str, batch: int) -> None:
+    workload = graph(context, tmp_path, calls=calls, batch=batch)
+    samples = take(workload)
+    workload.close()
+    workload.close()
+    timed = workload.device.hal.plan.timestamp_bits and calls == "native"
+    for number, sample in enumerate(samples):
+        made = set() if number else {"create", "record"}
+        assert has(sample) == made | {"submit"} | ({"queue", "execute", "wake"} if timed else set())
+        assert sample.dispatches == 2 * batch
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "message"),
+    [
+        ("wrong", InvalidArgumentError, "returns a recording of it"),
+        ("none", InvalidArgumentError, "got NoneType"),
+        ("fails", PumiceError, "fails raised ValueError: no"),
+    ],
+)
+def test_functions_that_make_no_recording(
+    context: WorkloadContext, tmp_path: Path, function: str, error: type[PumiceError], message: str
+) -> None:
+    workload = graph(context, tmp_path, function=function)
+    with pytest.raises(error, match=message):
+        workload.first()
     workload.close()
 
 
