@@ -11,17 +11,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from ...base.closeable import Closeable
 from ...hal.buffer import Buffer
 from ...hal.command_buffer import CommandBuffer
 from ..arrays.array_device import UPLOAD, ArrayDevice
 from ..arrays.recorder import Step
+from ..kernels.bound_call import Binder
 from ..kernels.recorded_call import RecordedCall
 from .values import Value, push_targets
 
 _MAX_SLOTS: Final = 64
+
+_Targets: TypeAlias = Sequence[tuple[RecordedCall, str, Sequence[slice]]]
+"""The calls of a kernel whose push constant a name stands for: one of them, the name there, and the places."""
 
 
 class _Slot:
@@ -64,7 +68,8 @@ class PushBlocks(Closeable):
         self.parts: dict[int, Buffer] = {
             index: self._buffer.subspan(start, length) for index, (start, length) in self._places.items()
         }
-        self._targets: dict[str, Sequence[tuple[RecordedCall, str, int, int]]] = {}
+        self._targets: dict[str, _Targets] = {}
+        self._checked: dict[str, bytes] = {}  # the data in which a name was found to stand for one value
         self._slots: deque[_Slot] = deque()
         self._on_device = b""
         self.data: bytes = b""
@@ -80,6 +85,7 @@ class PushBlocks(Closeable):
         self.data = bytes(data)
         self._steps = steps
         self._targets.clear()
+        self._checked.clear()
 
     def settled(self) -> tuple[Step, ...]:
         """Returns the recording's steps with the values of ``data``."""
@@ -99,22 +105,20 @@ class PushBlocks(Closeable):
                 targets = self._targets[name] = self._targets_of(name)
             if not targets:
                 return None
-            first = None
-            packed_by = packed = None
-            for call, member, start, end in targets:
-                if first is None:
-                    first = data[start:end]
-                elif data[start:end] != first:
+            if len(values) > 1 or self._checked.get(name) is not self.data:
+                if len({bytes(data[part]) for _, _, parts in targets for part in parts}) > 1:
                     return None  # ambiguous
-                if packed_by is not call.binder:
-                    packed_by = call.binder
-                    packed = call.packed(member, value)
-                data[start:end] = packed  # type: ignore[assignment]  # it was packed for the first target
+                self._checked[name] = self.data
+            for call, member, parts in targets:
+                packed = call.packed(member, value)
+                for part in parts:
+                    data[part] = packed
         return bytes(data)
 
-    def _targets_of(self, name: str) -> Sequence[tuple[RecordedCall, str, int, int]]:
+    def _targets_of(self, name: str) -> _Targets:
         """Returns the places of a push constant; none if they are not all in memory."""
-        targets = []
+        parts: dict[tuple[Binder, str], list[slice]] = {}
+        calls: dict[tuple[Binder, str], RecordedCall] = {}
         for index, member in push_targets(self._steps, name):
             if index not in self._places:
                 return ()
@@ -122,8 +126,10 @@ class PushBlocks(Closeable):
             assert isinstance(call, RecordedCall)
             declared = call.binder.push_members[member]
             start = self._places[index][0] + declared.offset
-            targets.append((call, member, start, start + declared.size))
-        return targets
+            key = call.binder, member
+            calls[key] = call
+            parts.setdefault(key, []).append(slice(start, start + declared.size))
+        return [(calls[key], key[1], parts[key]) for key in parts]
 
     def copy_of(self, data: bytes) -> tuple[CommandBuffer, ...]:
         """Returns the commands that write values to the blocks, if other than the last ones; ``noted`` follows."""

@@ -168,7 +168,7 @@ class Recording:
             ClosedError: the recording, the device, or an array or a kernel that it uses was closed.
             FailedPreconditionError: it is being recorded, or recording it failed.
         """
-        self._run(times, {**(values or {}), **named} if values or named else None)
+        self._run(times, {**values, **named} if values else named)
 
     async def run_async(self, values: Mapping[str, Value] | None = None, /, *, times: int = 1, **named: Value) -> None:
         """Does ``run``, and returns when the work is done; blocks nothing meanwhile.
