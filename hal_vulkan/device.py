@@ -249,9 +249,9 @@ class Device(LogicalDevice, AnyDevice):
         view = contiguous(data)
         access = MemoryAccess.READ if view.readonly else MemoryAccess.ALL
         memory_type = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE
-        pointer = ffi.from_buffer(view)
-        address = int(ffi.cast("uintptr_t", pointer))
-        allocation = self.allocator.import_host(address, view.nbytes, (pointer, view))
+        with ffi.from_buffer(view) as pointer:  # the view keeps the memory; see Buffer.write
+            address = int(ffi.cast("uintptr_t", pointer))
+        allocation = self.allocator.import_host(address, view.nbytes, view)
         if allocation is not None:
             return Buffer(self, allocation, allocation.offset, view.nbytes, memory_type, BufferUsage.DEFAULT, access)
         if not copy:

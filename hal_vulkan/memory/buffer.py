@@ -181,9 +181,10 @@ class Buffer(AnyBuffer):
             if size <= _PIECE:
                 ffi.memmove(self._pointer_for("write") + offset, data, size)
             else:
-                source = ffi.from_buffer(data)
-                for at in range(0, size, _PIECE):
-                    ffi.memmove(self._pointer_for("write") + offset + at, source + at, min(_PIECE, size - at))
+                # Released here: Python 3.11 and 3.12 crash when they collect a view that a from_buffer still uses.
+                with ffi.from_buffer(data) as source:
+                    for at in range(0, size, _PIECE):
+                        ffi.memmove(self._pointer_for("write") + offset + at, source + at, min(_PIECE, size - at))
             if not self._allocation.block.coherent:
                 self.flush(offset, size)
 
@@ -214,9 +215,9 @@ class Buffer(AnyBuffer):
             if size <= _PIECE:
                 ffi.memmove(target, self._pointer_for("read_into") + offset, size)
                 return
-            out = ffi.from_buffer(target, require_writable=True)
-            for at in range(0, size, _PIECE):
-                ffi.memmove(out + at, self._pointer_for("read_into") + offset + at, min(_PIECE, size - at))
+            with ffi.from_buffer(target, require_writable=True) as out:  # see write()
+                for at in range(0, size, _PIECE):
+                    ffi.memmove(out + at, self._pointer_for("read_into") + offset + at, min(_PIECE, size - at))
 
     def shared(self) -> SharedBuffer:
         """Returns this buffer for programs; see ``SharedBuffer``."""

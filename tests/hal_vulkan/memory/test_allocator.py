@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import mmap
+import traceback
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -443,3 +444,27 @@ def test_a_free_that_comes_after_the_device_was_closed(driver: Driver) -> None:
     before = live_objects()
     device.allocator.free(allocation)
     assert live_objects() == before
+
+
+def test_an_interrupted_copy_has_no_view_in_use(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.11 and 3.12 crash in the collector where the frames of an exception have a view that is in use."""
+
+    def interrupted(*_: object) -> object:
+        raise KeyboardInterrupt
+
+    def import_host(*_: object) -> None:
+        interrupted()
+
+    size, released = 8 << 20, 0
+    monkeypatch.setattr(device.allocator, "import_host", import_host)
+    with device.create_buffer(size, memory_type=HOST) as buffer:
+        monkeypatch.setattr(buffer, "_pointer_for", interrupted)
+        for copy in (buffer.write, buffer.read_into, device.import_buffer):
+            with pytest.raises(KeyboardInterrupt) as raised:
+                copy(memoryview(bytearray(size)))
+            for frame, _ in traceback.walk_tb(raised.tb):
+                for value in frame.f_locals.values():
+                    if isinstance(value, memoryview):
+                        value.release()
+                        released += 1
+    assert released >= 3

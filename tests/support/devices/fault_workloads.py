@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.devices.path_workloads import imported, incoherent, sets
 
 import pumice
 from pumice import shaders
@@ -52,6 +53,14 @@ func.func @double(%x: tensor<24xf32>, %limit: tensor<f32>) -> tensor<24xf32> {
   return %end : tensor<24xf32>
 }
 }
+"""
+GRAPH: Final = """
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: 24 } } } } }
+node { name: "three" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 3 } } } }
+node { name: "less" op: "Sub" input: "x" input: "three" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "y" op: "Relu" input: "less" attr { key: "T" value { type: DT_FLOAT } } }
 """
 SHADER: Final = """#version 450
 layout(local_size_x = 8, local_size_y = 8) in;
@@ -236,6 +245,26 @@ def jit(keep: Keep) -> None:
     _same(second["y"].numpy(), np.ones((2, 4)))
 
 
+def idle_jit(keep: Keep) -> None:
+    """Calls a traced function while the device has nothing to do, and twice before anything is read."""
+    device = _device(keep)
+    function = keep("function", lambda: pumice.jit(lambda x: x * 2.0 + 1.0, device=device))
+    x = keep("x", lambda: device.asarray(A))
+    for _ in range(2):
+        device.wait()
+        _same(function(x).numpy(), A * 2 + 1)
+    first, second = function(x), function(function(x))
+    _same(second.numpy(), (A * 2 + 1) * 2 + 1)
+    _same(first.numpy(), A * 2 + 1)
+
+
+def graphs(keep: Keep) -> None:
+    """Calls a program of TensorFlow's."""
+    session = keep("session", lambda: pumice.Session(_device(keep)))
+    keep("graph", lambda: session.load(_graph()))
+    _same(session.call("graph.graph", A, timeout=TIMEOUT).numpy(), np.maximum(A - 3, 0))
+
+
 def study(keep: Keep) -> None:
     """Measures a kernel at two sizes, on a device that the study opens."""
     from pumice.study import Axis, Results, Sampling, Study, Target, run_study
@@ -306,6 +335,11 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
         asynchronous,
         recorded,
         jit,
+        idle_jit,
+        graphs,
+        incoherent,
+        imported,
+        sets,
         study,
     )
 }
@@ -319,6 +353,11 @@ def _spirv() -> bytes:
 @functools.cache
 def _layer() -> bytes:
     return pumice.compile(DIGITS.parent / "layer" / "layer.mlir")
+
+
+@functools.cache
+def _graph() -> bytes:
+    return pumice.compile(GRAPH, from_="graphdef", file_name="graph.pbtxt")
 
 
 @functools.cache
