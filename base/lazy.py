@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-_lock: Final = threading.RLock()
+from .locks import RLock
+
+_lock: Final = RLock()
 
 
 def lazy_exports(

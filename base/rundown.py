@@ -19,6 +19,8 @@ import weakref
 from collections.abc import Callable
 from typing import Final
 
+from .locks import RLock
+
 _POLL_S: Final = 0.0005
 
 
@@ -26,7 +28,7 @@ class Guard(threading.local):
     """The lock that each thread holds during a use."""
 
     def __init__(self, register: Callable[[threading.RLock], None]) -> None:  # called once in each thread
-        lock = threading.RLock()
+        lock = RLock()
         register(lock)
         self.lock: threading.RLock = lock
 
@@ -41,7 +43,7 @@ class Rundown:
 
     def __init__(self) -> None:
         self.is_over: bool = False
-        self._registering = threading.RLock()
+        self._registering = RLock()
         self._locks: list[weakref.ref[threading.RLock]] = []
         self.guard: Guard = Guard(self._register)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Container
 
 import numpy as np
 
+from ..base.locks import RLock
 from ..base.weak_registry import WeakRegistry
 from ..hal.buffer import Buffer as AnyBuffer
 from ..hal.clock import ClockCalibration
@@ -191,7 +192,7 @@ def _after_fork_in_child() -> None:
     for device in _devices:
         device.lost = error
         device.abandoned = True
-        device.lock = threading.RLock()
+        device.lock = RLock()
         device.changed = threading.Condition(device.lock)
     _devices.clear()
 

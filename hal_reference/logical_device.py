@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
+from ..base.locks import RLock
 from ..base.weak_registry import WeakRegistry
 from ..hal.logical_device import LogicalDevice as AnyDevice
 from ..status import CancelledError, PumiceError
@@ -36,7 +37,7 @@ class LogicalDevice(AnyDevice):
 
     def __init__(self) -> None:
         super().__init__()
-        self.lock: threading.RLock = threading.RLock()
+        self.lock: threading.RLock = RLock()
         self.changed: threading.Condition = threading.Condition(self.lock)
         self.on_change: Callable[[], None] = lambda: None
         self.semaphores: WeakRegistry[Fails] = WeakRegistry()

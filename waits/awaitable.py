@@ -14,6 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
+from ..base.locks import RLock
 from ..status import FailedPreconditionError, PumiceError
 from .notification import Callback
 from .wait_mode import Look, WaitMode, give_way
@@ -77,7 +78,7 @@ class _Mailbox:
     __slots__ = ("_due", "_is_called", "_is_watched", "_lock", "_watching")
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # reentrant, as a signal handler may post
+        self._lock = RLock()  # reentrant, as a signal handler may post
         self._watching = 0  # coroutines
         self._is_watched = False  # whether ``_look`` is scheduled
         self._due: deque[tuple[Callback, PumiceError | None]] = deque()

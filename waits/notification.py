@@ -7,10 +7,10 @@ with no lock held and must not block; what a callback raises is logged.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
+from ..base.locks import RLock
 from ..status import InvalidArgumentError, PumiceError
 
 _log = logging.getLogger("pumice.waits.notification")
@@ -18,7 +18,7 @@ _log = logging.getLogger("pumice.waits.notification")
 Callback: TypeAlias = Callable[[PumiceError | None], object]
 """Called with ``None`` when the source is ready, and with its failure otherwise."""
 
-lock: Final = threading.RLock()
+lock: Final = RLock()
 """One lock for all notifications and latches, held for a few assignments, so that ten thousand sources do not need ten
 thousand locks. Reentrant, as a signal handler or a finalizer may settle a latch while its thread holds it.
 """

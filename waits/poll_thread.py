@@ -25,6 +25,7 @@ import time
 from collections import deque
 from typing import ClassVar, Final, Protocol, TypeAlias
 
+from ..base.locks import RLock
 from ..status import CancelledError, InvalidArgumentError, PumiceError
 from .notification import Callback, Notification
 
@@ -98,8 +99,8 @@ class PollThread:
         self._native = native
         self._pid = os.getpid()
         # Reentrant, as finalizers cancel; under it only the shared thread's lock is taken.
-        self._lock = threading.RLock()
-        self._calling = threading.RLock()  # held while a callback runs, in whichever thread
+        self._lock = RLock()
+        self._calling = RLock()  # held while a callback runs, in whichever thread
         self._thread: threading.Thread | None = None
         self._is_stopping = False
         self._doing = _RUNNING
@@ -176,7 +177,7 @@ class PollThread:
 
     def abandon(self) -> None:
         """Forgets the thread in a forked child, where it does not run."""
-        self._lock, self._calling = threading.RLock(), threading.RLock()
+        self._lock, self._calling = RLock(), RLock()
         self._thread = None
         self._is_stopping = True
 

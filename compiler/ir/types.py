@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Sequence
 from typing import Any, Final, Self, TypeAlias
 from weakref import WeakValueDictionary
@@ -12,9 +11,10 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from ...base.locks import RLock
 from .sizes import Dim, product
 
-_PUBLISHING: Final = threading.RLock()
+_PUBLISHING: Final = RLock()
 
 
 class Type:

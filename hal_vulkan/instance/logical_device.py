@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from ...base.lazy_dataclass import dataclass
+from ...base.locks import RLock
 from ...base.rundown import Rundown, busy
 from ...base.switches import switch, warn_of_misspelt
 from ...hal.logical_device import LogicalDevice as AnyDevice
@@ -155,7 +156,7 @@ class LogicalDevice(AnyDevice):
         )
         self.bind_alignment: int = self.bind_limits[0] + 1
         self.groups_max: tuple[int, int, int] = limits.max_compute_work_group_count
-        self.lock: threading.RLock = threading.RLock()
+        self.lock: threading.RLock = RLock()
         self._owned: dict[tuple[str, int], CData] = {}
         self.pending: OrderedDict[int, None] = OrderedDict()
         self._last_pending = 0
@@ -431,7 +432,7 @@ class LogicalDevice(AnyDevice):
         self.abandoned = True
         self.lost: PumiceError | None = error
         self.close_epoch += 1
-        self.lock = threading.RLock()
+        self.lock = RLock()
 
     def __repr__(self) -> str:
         state = "closed " if self.is_closed else "lost " if self.lost is not None else ""

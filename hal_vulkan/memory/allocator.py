@@ -6,12 +6,12 @@ Thread rule: an allocator may be used from any thread; it locks.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
 from ...base.lazy_dataclass import dataclass
+from ...base.locks import RLock
 from ...base.memory_budget import Share
 from ...hal.memory import MemoryTypeFlags
 from ...status import InvalidArgumentError, PumiceError, ResourceExhaustedError
@@ -63,7 +63,7 @@ class Allocator:
 
     def __init__(self, device: LogicalDevice) -> None:
         self.device = device
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._factory = BlockFactory(device)
         self.on_block_freed: Callable[[int], None] | None = None  # called with the serial
         self._blocks: dict[int, list[Block]] = {}
@@ -75,7 +75,7 @@ class Allocator:
         self._table: tuple[Allocation, AddressTable] | None = None
         self._table_users = 0
         self._dropped: deque[Allocation] = deque()
-        self._view_lock = threading.RLock()
+        self._view_lock = RLock()
         self._views = 0
         self._when_unviewed: Callable[[], None] | None = None
 
@@ -456,8 +456,8 @@ class Allocator:
 
     def abandon(self) -> None:
         """Replaces the locks after a fork. Called by ``Device.abandon``."""
-        self._lock = threading.RLock()
-        self._view_lock = threading.RLock()
+        self._lock = RLock()
+        self._view_lock = RLock()
 
     def close(self) -> None:
         """Frees every block, with the allocations still alive; idempotent.

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ...base.lazy_dataclass import dataclass
+from ...base.locks import RLock
 from ...hal.memory import MemoryTypeFlags
 from ...spirv.instrument.printed import HEADER_WORDS, RECORD_WORDS, RING_WORDS, PrintedLine, PrintSite
 from ..memory.allocator import Allocator
@@ -64,7 +65,7 @@ class PrintRing:
         self._last = 0
         self._read = 0
         self._counted = 0
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._lines: deque[PrintedLine] = deque()
         self._passing = threading.Lock()
         self.descriptor: bytes = b""

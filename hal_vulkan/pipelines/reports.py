@@ -11,9 +11,9 @@ Thread rule: any thread; it locks.
 from __future__ import annotations
 
 import struct
-import threading
 from typing import Any, Final
 
+from ...base.locks import RLock
 from ...spirv.instrument.printed import PrintSite
 from ...spirv.instrument.reports import (
     HOST_WORDS,
@@ -141,7 +141,7 @@ class ReportTable:
         # A power of two, as the sizes of slots are.
         self._alignment = device.profile.limits.min_storage_buffer_offset_alignment
         self._chunks: list[_Chunk] = []
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self.prints: PrintRing = PrintRing(allocator)
 
     def take(self, name: str, sites: tuple[Site, ...], prints: tuple[PrintSite, ...] = ()) -> ReportSlot:

@@ -27,6 +27,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from ...base.locks import RLock
 from ...status import UnavailableError, UnimplementedError
 from .vendored import vendored_loader
 
@@ -58,7 +59,7 @@ class _CompletingDeclaration:
 
     def __init__(self, declaration: Any) -> None:
         self._declaration = declaration
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._names: set[Any] = set()  # used names, whose types are complete
         self._completed: set[Any] = set()
         self.new = self._complete_first(declaration.new)

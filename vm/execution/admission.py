@@ -21,6 +21,7 @@ from queue import SimpleQueue
 from threading import get_ident
 from typing import TYPE_CHECKING, Final
 
+from ...base.locks import RLock
 from ...status import ClosedError, FailedPreconditionError, PumiceError
 from ...waits.latch import Latch
 from .policy import InvocationPolicy
@@ -128,7 +129,7 @@ class ContextGate:
         self.is_closed: bool = False
         self.is_released: bool = False
         self.closing: object = None
-        self.lock: threading.RLock = threading.RLock()
+        self.lock: threading.RLock = RLock()
         self.holder: Turn | None = None
         self.waiting: list[Ticket] = []
         self._ended = threading.Condition(self.lock)  # notified when a turn has ended, if somebody waits for that

@@ -14,6 +14,7 @@ from functools import cached_property
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
+from ...base.locks import RLock
 from ..bytecode.archive import ModuleArchive
 from ..bytecode.calling_convention import CallingConvention, parse_named
 from ..bytecode.module_def import ModuleDef
@@ -74,7 +75,7 @@ class BytecodeModule:
             self.exports.setdefault(export.name, export.ordinal)
         self.export_names: dict[int, str] = {ordinal: name for name, ordinal in reversed(self.exports.items())}
         self._translations: dict[tuple[int, frozenset[int]], Translation] = {}
-        self.translation_lock: threading.RLock = threading.RLock()
+        self.translation_lock: threading.RLock = RLock()
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> BytecodeModule:

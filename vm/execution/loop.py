@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias
 
 from ...base.closeable import Closeable
+from ...base.locks import RLock
 from ...status import AbortedError, PumiceError
 from ...waits.armed_wait import ArmedWait, arm_frame
 from ...waits.awaitable import gather_wakes, wake_told
@@ -53,7 +54,7 @@ class Loop(Closeable, ABC):
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._ended: PumiceError | None = None
         self.failure: BaseException | None = None
         self._active: set[Abortable] = set()

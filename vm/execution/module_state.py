@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from ...base.locks import RLock
 from ...status import ResourceExhaustedError
 from ..machine_code.settings import ASK, Settings, is_available
 from ..types.buffer import VmBuffer
@@ -224,9 +225,7 @@ class ModuleState:
         count = definition.global_refs
         self.refs: list[object] | _SparseRefs = [None] * count if count <= _MAX_DENSE_REFS else _SparseRefs(count)
         self._functions: dict[int, ContextFunction] = {}
-        self.lock: threading.RLock = (
-            threading.RLock()
-        )  # held while code is bound to the state, and while an import is replaced
+        self.lock: threading.RLock = RLock()  # held while code is bound to the state, and while an import is replaced
 
     def function(self, ordinal: int) -> ContextFunction:
         """Returns a function of the module in this context."""
