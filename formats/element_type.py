@@ -196,7 +196,7 @@ class ElementType(enum.IntEnum):
         """Returns the element type of a NumPy dtype. Signed NumPy integers become the signless types that MLIR uses.
 
         Raises:
-            InvalidArgumentError: no element type holds that dtype, or it has foreign byte order.
+            InvalidArgumentError: the dtype has no element type, or has foreign byte order.
         """
         try:
             wanted = dtype_of(dtype)

@@ -28,9 +28,9 @@ def refuse(jaxpr: Any) -> None:
     for equation in _equations(jaxpr):
         reason = _refusal(equation)
         if reason:
-            place = re.match(r"(.*?):(\d+)", source_info_util.summarize(equation.source_info))
+            location = re.match(r"(.*?):(\d+)", source_info_util.summarize(equation.source_info))
             message = f"{equation.primitive.name} {reason}"
-            raise _error(place[1], int(place[2]), message) if place else CompileError(message, "", 0, 0)
+            raise _error(location[1], int(location[2]), message) if location else CompileError(message, "", 0, 0)
 
 
 def _refusal(equation: Any) -> str:
@@ -68,14 +68,14 @@ def with_place(text: str, function: Callable[..., object]) -> str:
     if code is None:  # a callable object, or a builtin
         return text
     file_name = code.co_filename.replace("\\", "\\\\").replace('"', '\\"')
-    place = f'loc("{file_name}":{code.co_firstlineno}:1)'
-    text = text.replace("#loc = loc(unknown)\n", f"#loc = {place}\n", 1)
+    location = f'loc("{file_name}":{code.co_firstlineno}:1)'
+    text = text.replace("#loc = loc(unknown)\n", f"#loc = {location}\n", 1)
     returns = _RETURN.search(text)
     caller = returns and re.search(rf'^{returns[1]} = loc\(".*"\((#loc\d+)\)\)$', text, re.MULTILINE)
     if not caller:
         return text
     defined = re.compile(rf"^{caller[1]} = loc\(.*\)$", re.MULTILINE)
-    return defined.sub(lambda _: f"{caller[1]} = {place}", text, count=1)
+    return defined.sub(lambda _: f"{caller[1]} = {location}", text, count=1)
 
 
 def in_python(error: CompileError, name: str) -> CompileError:

@@ -141,9 +141,9 @@ class Compiled(Stage, Closeable):
             leaf_key(leaf)
             given_aval = jax.typeof(leaf_spec(leaf))
             if (given_aval.shape, given_aval.dtype) != (aval.shape, aval.dtype):
-                place = jax.tree_util.keystr(path)
+                where = jax.tree_util.keystr(path)
                 raise TypeError(
-                    f"argument{place}: expected {aval.str_short()}, which was lowered, got {given_aval.str_short()}"
+                    f"argument{where}: expected {aval.str_short()}, which was lowered, got {given_aval.str_short()}"
                 )
         return leaves
 

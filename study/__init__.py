@@ -11,8 +11,8 @@
 Needs the ``study`` extra: ``pip install 'pumice[study]'``; ``run_on_cluster`` needs ``cluster``. The design is in
 docs/design/study.md, study files are described in docs/reference/study.md, results in docs/reference/results.md.
 
-Read: definition, statistics, workloads, results, machine, sampling, runs, cluster, report. These rooms export nothing
-themselves, so that loading a part loads no other.
+Read: definition, statistics, workloads, results, machine, sampling, runs, cluster, report. These folders export
+nothing, so that importing a part imports no other part.
 """
 
 # Loaded on first use: the command line shows its help without loading SciPy or Vulkan.

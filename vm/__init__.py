@@ -1,4 +1,4 @@
-"""The virtual machine: modules, contexts, invocations. Knows no Vulkan; waits on anything that is a ``WaitSource``.
+"""The virtual machine: modules, contexts, invocations. It knows no Vulkan, and waits for any ``WaitSource``.
 
 Read: bytecode, assembly, types, native, translation, machine_code, execution, invocation.
 """

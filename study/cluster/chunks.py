@@ -15,12 +15,14 @@ from ..sampling.turns import Prior
 from .worker import Chunk
 
 MAX_ATTEMPTS: Final = 3
-"""How many workers may be lost while measuring a point before the point counts as the cause."""
+"""The number of workers that may be lost while measuring a point before the point counts as the cause."""
 
 
 class ChunkQueue:
-    """The waiting chunks of one repeat, by device. Points are distributed at random, so that chunks do not differ by
-    points. With ``apart`` each chunk is measured in a process of its own.
+    """The waiting chunks of one repeat, by device.
+
+    Points are distributed at random, so that chunks are alike. With ``apart`` each chunk is measured in a process of
+    its own.
     """
 
     def __init__(self, seed: int, *, repeat: int = 1, apart: bool = False) -> None:
@@ -33,8 +35,9 @@ class ChunkQueue:
     def add_points(
         self, device: str, points: Sequence[Point], priors: Mapping[int, Prior], *, slots: int, most: int
     ) -> None:
-        """Divides points of a device into ``slots`` chunks, or more, of at most ``most`` points each; the two points of
-        a pair are in one.
+        """Divides points of a device into ``slots`` chunks, or more, of at most ``most`` points each.
+
+        The two points of a pair are in the same chunk.
         """
         shuffled = paired(points)
         self._random.shuffle(shuffled)
@@ -51,20 +54,20 @@ class ChunkQueue:
         self._waiting.setdefault(device, deque()).appendleft(Chunk(next(self._numbers), device, peaks=True))
 
     def take(self, device: str) -> Chunk:
-        """Takes the next chunk of a device that has one."""
+        """Takes the next chunk of a device that has a chunk."""
         chunk = self._waiting[device].popleft()
         if not self._waiting[device]:
             del self._waiting[device]
         return chunk
 
     def put_back(self, chunk: Chunk) -> None:
-        """Makes a chunk that was not started the next of its device again."""
+        """Puts a chunk that was not started back at the front of its device's queue."""
         self._waiting.setdefault(chunk.device, deque()).appendleft(chunk)
 
     def retry(self, chunk: Chunk) -> bool:
-        """Makes a chunk the next of its device again; false if it has no attempts left.
+        """Makes a chunk the next of its device again; returns false if it has no attempts left.
 
-        After two lost workers it is divided into its points and pairs, so that a faulty one does not fail the others.
+        After two lost workers it is divided into its points and pairs, so that a faulty point does not fail the others.
         """
         if chunk.attempt >= MAX_ATTEMPTS:
             return False
@@ -77,7 +80,7 @@ class ChunkQueue:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The devices with waiting chunks, the most chunks first."""
+        """The devices with waiting chunks, sorted by the number of chunks, largest first."""
         return tuple(sorted(self._waiting, key=lambda device: -len(self._waiting[device])))
 
     def drain(self, device: str) -> Iterator[Chunk]:

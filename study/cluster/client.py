@@ -23,9 +23,9 @@ _FETCH_S: Final = 30.0
 
 
 class ClusterTask(Generic[Result]):
-    """A function called on one worker; ``key`` is its name in the cluster."""
+    """A function called on a worker; ``key`` is its name in the cluster."""
 
-    # Which of its methods Dask types differs between versions.
+    # Dask's versions differ in the methods that have types.
     def __init__(self, future: Any) -> None:
         self._future = future
         self.key: Final[str] = future.key
@@ -35,7 +35,7 @@ class ClusterTask(Generic[Result]):
         return bool(self._future.done())
 
     def on_end(self, callback: Callable[[], None]) -> None:
-        """Calls back when the task ends, in a thread of Dask's."""
+        """Calls ``callback`` when the task ends, in one of Dask's threads."""
         self._future.add_done_callback(lambda _: callback())
 
     def result(self) -> Result:
@@ -69,7 +69,7 @@ class ClusterClient:
         return str(self._client.scheduler.address)
 
     def workers(self) -> dict[str, str]:
-        """Returns the addresses of all connected workers, each with a text that distinguishes successive workers of one
+        """Returns the addresses of all connected workers, with a text that distinguishes successive workers of an
         address.
         """
         try:
@@ -83,10 +83,10 @@ class ClusterClient:
     def submit(
         self, function: Callable[..., Result], *arguments: object, key: str, worker: str, sent: object = None
     ) -> ClusterTask[Result]:
-        """Calls a function, of a module that the worker can import, on a worker and on no other.
+        """Calls a function of a module that the worker can import, on this worker only.
 
         A task whose worker is lost does not end: it waits for a worker of the same address until it is cancelled.
-        ``key`` is unique; ``sent``, one more argument, is what ``send`` returned for this worker.
+        ``key`` is unique; ``sent``, an additional argument, is the value that ``send`` returned for this worker.
         """
 
         # Schedulers unpickle tasks. This function is sent by value, and its arguments as bytes: so a scheduler does not
@@ -103,11 +103,11 @@ class ClusterClient:
         return ClusterTask(self._client.submit(call, payload, *more, key=key, **options))
 
     def send(self, data: object, worker: str) -> object:
-        """Sends data to a worker, to be an argument of several tasks there; UnavailableError if that fails."""
+        """Sends data to a worker, as an argument of several tasks there; UnavailableError if that fails."""
         try:
             # In a list, as Dask would send the values of a mapping one by one.
             (sent,) = self._client.scatter([data], workers=[worker], hash=False)
-        except Exception as error:  # such as KeyError, where the scheduler knows no such worker any more
+        except Exception as error:  # such as KeyError, if the scheduler no longer knows the worker
             raise UnavailableError(f"files cannot be sent there: {type(error).__name__}: {error}") from error
         return sent
 

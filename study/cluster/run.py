@@ -75,22 +75,22 @@ def run_on_cluster(
     Args:
         study: the study.
         folder: the folder for results, on this machine; created if necessary. Results of the same study are resumed,
-            those of ``run_study`` too, and vice versa.
+            also those of ``run_study``, and vice versa.
         scheduler: the scheduler's address such as ``tcp://head:8786``, or a client, which stays the caller's.
         devices: the device URIs in place of the study's; ``("all",)`` takes each device of the cluster, as
             ``vulkan://GPU-UUID``.
-        progress: the receiver of progress; it hears of points when their chunk has returned, and ``advance`` is not
-            called.
-        validation: whether to enable the workers' validation layers; ``None`` asks ``PUMICE_VALIDATION`` here, then
-            each worker's.
-        runs: the number of passes over all workers, as for ``run_study``. With more than one, each worker measures its
-            chunks in processes of their own.
+        progress: the receiver of progress; it is notified of points when their chunk has returned, and ``advance`` is
+            not called.
+        validation: whether to enable the workers' validation layers; ``None`` reads ``PUMICE_VALIDATION`` here, then on
+            each worker.
+        runs: the number of passes over all workers, as for ``run_study``. With several runs, each worker measures each
+            chunk in a separate process.
         continue_noisy, more_time: the finished points to sample further, as for ``run_study``.
         alone: the unit that measures one chunk at a time: ``"machine"``, with all its workers and devices;
             ``"device"``, for several devices of a machine at once, which share its processors; ``"worker"``, for
-            workers that have a device and processors of their own each.
-        worker_timeout: the seconds to wait for the first worker, and for a worker with a device that no worker has any
-            more; then its points fail, and the others continue.
+            workers that each have a separate device and processors.
+        worker_timeout: the seconds to wait for the first worker, and for a worker with a device that no remaining
+            worker has; then its points fail, and the others continue.
 
     Returns:
         The outcome of this run. Statistics are of the results: ``Results.open(folder)``.

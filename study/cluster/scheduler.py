@@ -1,6 +1,6 @@
 """Schedules the chunks of a study on the workers of a cluster, and writes their results to the store.
 
-It chooses the worker of each chunk, one chunk at a time where they would disturb each other, and pins the task to that
+It chooses the worker of each chunk, one chunk at a time if chunks would disturb each other, and pins the task to that
 worker. So a chunk has at most one valid task: when its worker is lost the task is cancelled, its result is ignored, and
 the chunk goes to another worker under a new key.
 """
@@ -27,7 +27,7 @@ from .worker import Chunk, ChunkResult, WorkerFacts, measure_chunk
 from .workers import ClusterWorkers, find_device
 
 Alone = Literal["machine", "device", "worker"]
-"""What measures one chunk at a time: a machine, each device of a machine, or each worker."""
+"""The unit that measures one chunk at a time: a machine, each device of a machine, or each worker."""
 
 _LOOK_S: Final = 0.5
 
@@ -45,7 +45,7 @@ def place_of(alone: Alone, address: str, facts: WorkerFacts, profile: DeviceProf
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The common state of all tasks of a study. ``token`` distinguishes this run in the tasks' keys."""
+    """The common state of all tasks of a study. ``token`` distinguishes this run in the keys of tasks."""
 
     study: Mapping[str, object]
     files: Mapping[str, bytes]
@@ -56,16 +56,16 @@ class Work:
 class _Running(NamedTuple):
     chunk: Chunk
     address: str
-    place: tuple[str, ...]
+    unit: tuple[str, ...]
     task: ClusterTask[ChunkResult]
 
 
 @dataclass
 class ChunkScheduler:
-    """One run of a study; see the module. ``run`` once, in one thread.
+    """A run of a study; see the module. Call ``run`` once, in one thread.
 
-    ``having`` has the workers of each device, by its URI and their address. ``store`` has a run that has begun. Chunks
-    without a worker for their device wait for one for ``worker_timeout`` seconds.
+    ``having`` has the workers of each device, by device URI and worker address. ``store`` has a run in progress. Chunks
+    without a worker for their device wait for a worker for ``worker_timeout`` seconds.
     """
 
     client: ClusterClient
@@ -94,7 +94,7 @@ class ChunkScheduler:
         self._models = {uri: next(iter(having.values())) for uri, having in self.having.items()}
 
     def run(self) -> SampleRun:
-        """Measures all chunks. However it ends, stored results stay and running tasks are cancelled."""
+        """Measures all chunks. At every end, stored results are kept and running tasks are cancelled."""
         try:
             while self.chunks or self._running:
                 self._look()
@@ -143,24 +143,24 @@ class ChunkScheduler:
     # -- out -----------------------------------------------------------------------------------------
 
     def _hand_out(self) -> None:
-        busy = {running.place for running in self._running.values()}
+        busy = {running.unit for running in self._running.values()}
         working = {running.address for running in self._running.values()}
         handed = True
         while handed:
             handed = False
             for uri in self.chunks.devices:
                 for address in self._candidates(uri):
-                    place = place_of(self.alone, address, self.workers.usable[address], self.having[uri][address])
-                    if place in busy or address in working:
+                    unit = place_of(self.alone, address, self.workers.usable[address], self.having[uri][address])
+                    if unit in busy or address in working:
                         continue
-                    if not self._submit(self.chunks.take(uri), address, place):
+                    if not self._submit(self.chunks.take(uri), address, unit):
                         continue
-                    busy.add(place)
+                    busy.add(unit)
                     working.add(address)
                     handed = True
                     break
 
-    def _submit(self, chunk: Chunk, address: str, place: tuple[str, ...]) -> bool:
+    def _submit(self, chunk: Chunk, address: str, unit: tuple[str, ...]) -> bool:
         key = f"pumice-study-{self.work.token}-chunk-{chunk.number}-attempt-{chunk.attempt}"
         try:
             files = self._files_on(address)
@@ -173,7 +173,7 @@ class ChunkScheduler:
         task = self.client.submit(
             measure_chunk, work.study, chunk, work.validation, key, key=key, worker=address, sent=files
         )
-        self._running[key] = _Running(chunk, address, place, task)
+        self._running[key] = _Running(chunk, address, unit, task)
         task.on_end(lambda: self._ended_tasks.put(key))
         return True
 

@@ -42,8 +42,8 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 @dataclass(frozen=True, slots=True)
 class WorkerFacts:
     """A worker: its host name, its Vulkan devices in its driver's order (or the reason for none), and
-    ``environment_facts``. ``machine`` is equal for all workers of one machine, those in containers included if the
-    system allows it.
+    ``environment_facts``. ``machine`` is equal for all workers of a machine, also in containers if the system allows
+    it.
     """
 
     host: str
@@ -100,7 +100,10 @@ def measure_chunk(
     key: str,
     files: Mapping[str, bytes] = MappingProxyType({}),
 ) -> ChunkResult:
-    """Measures a chunk on the worker that runs this, until the task ``key`` is cancelled, with the files it names."""
+    """Measures a chunk on the worker that runs this, until the task ``key`` is cancelled.
+
+    ``files`` are the files of its points.
+    """
     watch = _Watch(key)
     log = _ChunkLog()
     run = SampleRun()
@@ -138,7 +141,7 @@ class _ChunkLog(Sink):
 class _Watch:
     """Records how points end, and stops the sampling once the task is cancelled or its client is gone.
 
-    A thread cannot be stopped from outside, and sampling on would disturb the next client's measurements.
+    A thread cannot be stopped from outside, and further sampling would disturb the next client's measurements.
     """
 
     def __init__(self, key: str) -> None:
@@ -158,7 +161,7 @@ class _Watch:
 
 
 def _machine() -> str:
-    """Identifies the machine by its kernel's boot: containers have host names of their own."""
+    """Identifies the machine by its kernel's boot: containers have separate host names."""
     try:
         return _BOOT_ID.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""The workers of a cluster: the connected ones, their facts, and those that joined or were lost."""
+"""The workers of a cluster: the connected workers, their facts, and changes in the set of workers."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class ClusterWorkers:
         self._version = installed_version()
 
     def wait(self, timeout: float) -> None:
-        """Waits until there is a worker, for at most ``timeout`` seconds, and each connected one has answered (a busy
-        one has half a minute, then may take part later). Raises if there is none, or one is refused.
+        """Waits for at most ``timeout`` seconds until there is a worker and each connected worker has answered (a busy
+        worker has half a minute, then may take part later). Raises if there is none, or a worker is refused.
         """
         began = time.monotonic()
         self.look()
@@ -132,7 +132,7 @@ def installed_version() -> str:
 
 
 ALL_DEVICES: Final = "all"
-"""Stands for all devices of the cluster, in place of URIs."""
+"""The name for all devices of the cluster, in place of URIs."""
 
 
 def distinct_devices(workers: Mapping[str, WorkerFacts]) -> tuple[str, ...]:

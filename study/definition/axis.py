@@ -16,7 +16,7 @@ from ...status import InvalidArgumentError, shorten, shown
 from .point import AxisValue, is_number
 
 _MAX_VALUES: Final = 100_000
-"""More values would be a mistake, and fill the memory."""
+"""The largest number of values; more would be a mistake, and exhaust memory."""
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _INTEGER: Final = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|[0-9]+)")
@@ -30,13 +30,13 @@ class Axis:
     >>> Axis("tx, ty", ((8, 8), (16, 4)))
 
     Attributes:
-        name: an identifier: letters, digits and underscores. ``"device"`` varies the device. Several are separated by
-            commas.
+        name: an identifier: letters, digits and underscores. ``"device"`` varies the device. Several names are
+            separated by commas.
         values: at least one value, all different (``1``, ``1.0`` and ``True`` are equal), in the order of measuring and
             showing; for several names a tuple with a value for each. NumPy's numbers become Python's.
 
     Raises:
-        InvalidArgumentError: the name is no identifier, or values are missing, equal, not finite or of other types.
+        InvalidArgumentError: the name is not an identifier, or values are missing, equal, not finite or of other types.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Axis:
 
     @property
     def columns(self) -> Mapping[str, tuple[AxisValue, ...]]:
-        """The value of each name at each place."""
+        """The values of each name, by position."""
         rows = [value if isinstance(value, tuple) else (value,) for value in self.values]
         return dict(zip(self.names, zip(*rows, strict=True), strict=True))
 

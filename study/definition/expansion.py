@@ -18,7 +18,7 @@ from .study import BASELINE_NAME, Study, Target
 from .target_settings import BASELINE_SETTINGS, KINDS, MAX_DISPATCHES, Setting
 
 MAX_POINTS: Final = 100_000
-"""The most points of a study, without baselines."""
+"""The largest number of points of a study, without baselines."""
 
 _BASELINE_MEASURES: Final = ("record", "submit", "queue", "execute", "wake", "device", "total")
 _RATES: Final = (("bytes", "GB/s"), ("flops", "GFLOP/s"))
@@ -28,16 +28,16 @@ def expand(study: Study, devices: Sequence[str] = ()) -> tuple[Point, ...]:
     """Returns the points of a study, in an order that depends only on the study and the devices.
 
     Devices vary slowest, then targets, then axes in their order, the last one fastest. A target has points only for
-    axes that affect it. The points of the other side come next, those that pair with one of the study by key and
-    device. Baselines come last, one for each device and setting.
+    axes that affect it. Then come the points of the other side that pair with a point of the study by key and device.
+    Baselines come last, one for each device and setting.
 
     Args:
         study: the study to expand.
         devices: the devices' URIs; empty for the study's. An axis ``device`` of the study has precedence.
 
     Raises:
-        InvalidArgumentError: there is no device or a repeated one, there are more than 100,000 points, a setting is
-            missing or wrong at a point, or the other side has no point in common: the message has target, point and
+        InvalidArgumentError: there is no device or a device is repeated, there are more than 100,000 points, a setting
+            is missing or wrong at a point, or the other side has no point in common: the message has target, point and
             setting, the location the file and the path in it.
     """
     with located(study.where):
@@ -155,7 +155,7 @@ class _Settings:
         self._target = target = study.targets[index]
         self._where = f"targets[{index}]"
         self._templates = {name: Template(value) for name, value in target.settings.items()}
-        # Each value is evaluated and checked once, by setting and the values of its axes.
+        # Each value is evaluated and checked once, and kept by setting and the values of its axes.
         self._known: dict[tuple[AxisValue, ...], object] = {}
 
     def point(self, index: int, device: str, axes: Mapping[str, AxisValue]) -> Point:
@@ -270,7 +270,7 @@ def _with_baselines(study: Study, points: list[Point]) -> list[Point]:
             continue
         shared = {name: point.settings[name] for name in BASELINE_SETTINGS}
         shared["groups"] = _canonical_groups(shared["groups"])
-        # The headline is the point's if the empty kernel has it.
+        # The headline of a baseline is the point's, if the empty kernel has it.
         measure = point.measure if point.measure in _BASELINE_MEASURES else "total"
         key = json.dumps([point.device, measure, shared])
         if key not in baselines:

@@ -36,7 +36,7 @@ _WIDE_CONVERSION: Final = re.compile(r"%[^a-zA-Z%]*?\d{4}")
 
 
 class UndefinedResultError(InvalidArgumentError):
-    """The expression has no value for these names, such as for a division by zero; it may have one for others."""
+    """The expression has no value for these names, such as for a division by zero; other values may give a result."""
 
 
 def cdiv(dividend: int | float, divisor: int | float) -> int | float:
@@ -242,10 +242,7 @@ class Template:
 
 
 def as_json_value(value: object) -> object:
-    """Copies a value as JSON has it: dicts with text keys, lists, texts, ints, finite floats, truth values and None.
-    Tuples become lists, NumPy's numbers Python's, int keys texts. An error is located at the path of any other
-    value.
-    """
+    """Copies a value as JSON values: dicts with text keys, lists, texts, ints, finite floats, truth values and None."""
     return _map_leaves(value, _json_leaf)
 
 

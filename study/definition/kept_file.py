@@ -1,4 +1,4 @@
-"""The files that a study measures, as its results keep them: a hash, and the content up to a limit."""
+"""The files that a study measures, as stored in its results: a hash, and the content up to a limit."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ...base.lazy_dataclass import dataclass
 from ...status import DataLossError
 
 MAX_KEPT_BYTES: Final = 16 << 20
-"""The largest file whose content results keep."""
+"""The size of the largest file whose content is stored in results."""
 
 AGAINST: Final = "against: "
-"""Begins the names of files of the other side of a study."""
+"""The prefix for names of files of the study's other side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,9 @@ class KeptFile:
 
     @classmethod
     def read(cls, name: str, path: Path, role: str) -> KeptFile:
-        """Reads a file from disk; one of more than ``MAX_KEPT_BYTES`` is only hashed. Errors as
-        ``files.reading_errors``.
+        """Reads a file from disk; a file of more than ``MAX_KEPT_BYTES`` is only hashed.
+
+        Errors as ``files.reading_errors``.
         """
         with reading_errors(path), path.open("rb") as file:
             content = file.read(MAX_KEPT_BYTES + 1)
@@ -57,7 +58,7 @@ class KeptFile:
 
     @property
     def packed(self) -> bytes | None:
-        """The content as results store it: compressed if that is shorter; None if it is too large."""
+        """The content as stored in results: compressed if that is shorter; None if it is too large."""
         if self.content is None or self.size > MAX_KEPT_BYTES:
             return None
         short = zlib.compress(self.content)
@@ -79,12 +80,12 @@ def unpacked(name: str, sha256: str, size: int, stored: bytes | None) -> bytes |
 
 @dataclass(frozen=True, slots=True)
 class KeptFiles:
-    """Files by name that are measured instead of those on disk.
+    """Files, by name, that are measured instead of the files on disk.
 
     Attributes:
         files: the files by ``KeptFile.name``.
-        origin: the names the results that they come from, in messages; a file that these lack is an error. If empty,
-            other files are read from disk.
+        origin: the name, for messages, of the results that the files come from; any other file is then an error. If
+            empty, other files are read from disk.
         revision: the recorded commit of the files; see ``Revision.facts``.
     """
 

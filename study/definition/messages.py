@@ -25,6 +25,6 @@ def located(where: str) -> Iterator[None]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Returns ``" (did you mean 'batch'?)"``, to end a clause with; empty if no known name is close."""
+    """Returns ``" (did you mean 'batch'?)"``, for the end of a clause; empty if no known name is close."""
     close = close_to(name, known, 1)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -30,9 +30,9 @@ class Point:
         settings: the target's settings with all expressions evaluated; JSON values only.
         derived: the derived figures that are known before measuring, such as bytes and flops, by name.
         measure: the name of the segment that is the headline, or ``"total"``.
-        baseline: the index of the point that measures the empty kernel in this one's setting; ``None`` for none.
+        baseline: the index of the point that measures the empty kernel in this point's setting; ``None`` for none.
         is_baseline: whether the point measures the empty kernel for others.
-        against: the index of the point of the other side that is measured in turns with this one; ``None`` for none.
+        against: the index of the point of the other side that is measured in turns with this point; ``None`` for none.
         is_against: whether the point belongs to the other side.
     """
 
@@ -61,7 +61,7 @@ class Point:
 
 
 def paired(points: Iterable[Point]) -> list[tuple[Point, ...]]:
-    """Groups points by pair, in their order; a point is alone if the other one is not among them."""
+    """Groups points by pair, in their order; a point is alone if its counterpart is not among them."""
     by_index = {point.index: point for point in points}
     seconds = {point.against for point in by_index.values()} & by_index.keys()
     return [

@@ -7,7 +7,7 @@ The events of a dispatch, with the segments between them::
 
 ``create`` (creation of a pipeline) and ``update`` (writing descriptors or memory) come before ``record`` in workloads
 that have them. ``call`` is the call of a compiled module's function, which submits and waits by itself. A device may
-begin before the submit call returns: then ``queue`` is 0, and ``overlap`` is the time of both. So::
+begin before the submit call returns: then ``queue`` is 0, and ``overlap`` is the time for which both ran. So::
 
     create + update + record + submit + call + queue + execute + wake + read - overlap = total    (within ``deviation``)
 
@@ -40,11 +40,11 @@ class Sample(NamedTuple):
         overlap: the time that the device ran before the submit call returned.
         deviation: the maximum error of host times of device events.
         device_begin, device_end: the raw device timestamps in ticks; -1 without timestamps.
-        dispatches: the number of dispatches in the sample; its durations are of all of them together.
+        dispatches: the number of dispatches in the sample; its durations cover all dispatches.
         preemptions: the involuntary context switches of the process's threads during the sample; -1 if unknown.
         stage: the pipeline stages of the two timestamps, such as ``"TOP_OF_PIPE..BOTTOM_OF_PIPE"``; empty without them.
-        barrier: the ordering between the dispatches: ``"between"`` (each waits for the one before), ``"none"`` (they
-            may overlap: ``execute`` divided by ``dispatches`` is not a dispatch's duration), or ``"single"``.
+        barrier: the ordering between the dispatches: ``"between"`` (each waits for the previous dispatch), ``"none"``
+            (they may overlap: ``execute`` divided by ``dispatches`` is not a dispatch's duration), or ``"single"``.
         cpu: the processor time of all threads of the process during the sample.
     """
 

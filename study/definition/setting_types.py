@@ -1,7 +1,7 @@
 """Types of settings: they check values and bring them into one form.
 
-Values are JSON values, with all expressions evaluated. Errors say what was expected and what came; their location is
-the path within the value, such as ``[1].shape[0]``.
+Values are JSON values, with all expressions evaluated. Errors contain the expected and the actual value; their location
+is the path within the value, such as ``[1].shape[0]``.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def _buffer(value: object) -> object:
 
 
 def _binding(value: object) -> object:
-    """Checks what `_buffer` does, and tables with the binding's name, or with a block's members instead of a shape."""
+    """Checks like `_buffer`; also accepts tables with the binding's name, or a block's members instead of a shape."""
     if not isinstance(value, Mapping) or not value.keys() & {"name", "block"}:
         return _buffer(value)
     table: dict[str, object] = {}
@@ -212,7 +212,7 @@ def _init(value: object) -> object:
 
 
 def _input(value: object) -> object:
-    """Checks what `_buffer` does, and numbers and other texts that ``pumice run --input`` takes."""
+    """Checks like `_buffer`, and accepts numbers and other texts that ``pumice run --input`` accepts."""
     if isinstance(value, str):
         return value
     return str(value) if is_number(value) else _buffer(value)

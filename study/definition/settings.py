@@ -116,7 +116,7 @@ class Process:
         variables: the additional environment variables.
 
     Raises:
-        InvalidArgumentError: a variable is not a text, or its name is not one of a variable.
+        InvalidArgumentError: a variable is not a text, or its name is not a valid variable name.
     """
 
     python: str = ""

@@ -38,7 +38,7 @@ class Target:
         settings: the settings of the kind; a string that begins with ``$`` is an expression over the axes, such as
             ``"$n // local_size"``. An axis with a setting's name sets it if the target does not. Copied as JSON values.
         measure: the headline: a segment, ``"device"`` or ``"total"``; ``None`` for the kind's default.
-        derived: the figures of this target only, or replacing the study's of the same name.
+        derived: the figures of this target only, or in place of the study's figures of the same name.
 
     Raises:
         InvalidArgumentError: a kind, setting or measure is unknown, a value is not JSON's, or a text after a ``$`` is
@@ -91,7 +91,7 @@ class Target:
         return tuple(axis for axis in study.axes if not used.isdisjoint(axis.names))
 
     def names_used(self, study: Study) -> set[str]:
-        """Returns the names that affect the target, those of axes among them."""
+        """Returns the names that affect the target, including those of axes."""
         names = {name for value in self.settings.values() for name in Template(value).names}
         names.update(set(self.kind_of.names).difference(self.settings))
         names.update(study.figures_of(self).axes_of(self.kind_of, study.axis_names))
@@ -117,22 +117,22 @@ class Study:
             such as ``{"bytes": "12 * n", "GB/s": "bytes * dispatches / time / 1e9"}``; ``dispatches`` is their number
             in a sample. ``bytes`` and ``flops``, of one dispatch, yield GB/s, GFLOP/s and shares of measured peaks.
         fit: the names of numeric axes over which a line is fitted to the headline: the slope is the marginal cost, the
-            intercept the fixed one.
+            intercept the fixed cost.
         compare: the name of the axis whose values are compared with each other, or ``"target"`` or ``"device"``.
         reference: the value that the others are compared with; ``None`` for the first.
         baseline: whether to measure the empty kernel, too, in the setting of each point that can have a baseline.
         peaks: whether to measure the device's peaks at the start of the run.
         against: the other version; its points are measured in turns with the points of the same key. Of its sampling
             settings only ``cache`` counts, and it has no other version itself. ``None`` to measure one version.
-        process: the process that its points are measured in; ``None`` for the process that runs the study. If one
-            side has a process of its own, so has the other.
+        process: the process in which its points are measured; ``None`` for the process that runs the study. If a side
+            has a separate process, so has the other.
         folder: the folder that file names are relative to.
         kept: the files that are measured in place of those on disk, such as those of earlier results.
-        text: the TOML text, if it was made from one.
+        text: the TOML text, if it was made from TOML.
         source: the name of the file, for messages, or empty.
 
     Raises:
-        InvalidArgumentError: a field is not as above, an axis has no effect, or an expression has an unknown name. The
+        InvalidArgumentError: a field is invalid, an axis has no effect, or an expression has an unknown name. The
             location is that in the file.
     """
 
@@ -183,7 +183,7 @@ class Study:
         return tuple(name for axis in self.axes for name in axis.names)
 
     def figures_of(self, target: Target) -> Figures:
-        """Returns the derived figures of one target, its own included."""
+        """Returns the derived figures of a target, including its own."""
         return parse_figures(*{**self.derived, **target.derived}.items())
 
     def target_of(self, point: Point) -> Target:

@@ -36,9 +36,9 @@ def load_study(path: str | Path, builtin: Path | None = None) -> Study:
         builtin: the folder of the built-in studies, or ``None``.
 
     Raises:
-        NotFoundError: there is no such file or built-in study; the message lists the latter.
+        NotFoundError: there is no such file or built-in study; the message lists the built-in studies.
         PermissionDeniedError, UnavailableError: the file cannot be read.
-        InvalidArgumentError: the text is no study; the location is file and line, or file and table.
+        InvalidArgumentError: the text is not a study; the location is file and line, or file and table.
         IncompatibleError: the study has a newer version of the format.
     """
     file = Path(path)
@@ -72,7 +72,7 @@ def parse_study(text: str, folder: Path | None = None, *, source: str = "") -> S
         source: the file's name, for messages.
 
     Raises:
-        InvalidArgumentError, IncompatibleError: the text is no study, as for ``load_study``.
+        InvalidArgumentError, IncompatibleError: the text is not a study, as for ``load_study``.
     """
     source = source or "study"
     try:

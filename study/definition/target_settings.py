@@ -30,7 +30,7 @@ from .setting_types import (
 )
 
 MAX_DISPATCHES: Final = 1 << 16
-"""The most dispatches in a sample; a driver takes about 100 bytes and a microsecond for each."""
+"""The largest number of dispatches in a sample; each costs a driver about 100 bytes and a microsecond."""
 
 _MANY: Final = 1 << 12
 _LONGEST_LOOK: Final = 1_000_000
@@ -39,7 +39,7 @@ _LONGEST_LOOK: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of a kind of target; None may also be given if it is the default."""
+    """A setting of a kind of target; None is also accepted if it is the default."""
 
     name: str
     type: SettingType

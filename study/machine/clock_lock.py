@@ -1,6 +1,6 @@
 """Locks the clock of NVIDIA devices while they are measured, so that boosts and heat do not change it.
 
-The driver keeps a locked clock when the process ends. So every way out resets it, and a marker lets the next run report
+A locked clock stays locked after the end of the process. So every exit resets it, and a marker lets the next run report
 a lock that a killed process left. Locking needs root, so markers are in a folder that only root can write to, and that
 a restart empties. Source: ``nvmlDeviceSetGpuLockedClocks`` in NVML's API reference.
 """
@@ -32,7 +32,7 @@ from .device_clocks import nvml_device
 _PREFIX: Final = "clocks-"
 _MAX_MARKER: Final = 4096  # bytes
 _AS_ROOT: Final = "Run as root, or lock them beforehand with `sudo nvidia-smi -lgc MHZ` and leave --lock-clocks out"
-_ENDINGS: Final = ("SIGTERM", "SIGHUP")  # which end a process without unwinding it
+_ENDINGS: Final = ("SIGTERM", "SIGHUP")  # signals that end a process without unwinding it
 
 
 class ClockLock(Closeable):
@@ -68,7 +68,8 @@ class ClockLock(Closeable):
             raise FailedPreconditionError(
                 f"process {left['pid']} has locked the clocks of {profile.name}; wait for it to end"
             )
-        # Before the clock is locked: a kill in between leaves a file too many, not a locked clock too many.
+        # The marker comes before the lock: a kill in between leaves a superfluous marker, not a locked clock without a
+        # marker.
         facts = {"name": profile.name, "uuid": profile.device_uuid, "mhz": self.mhz, "pid": os.getpid()}
         process = {"began": psutil.Process().create_time(), "boot": psutil.boot_time()}
         try:
@@ -88,7 +89,7 @@ class ClockLock(Closeable):
             with self._errors(profile, self.mhz):
                 nvml.nvmlDeviceSetGpuLockedClocks(self._handle, self.mhz, self.mhz)
         except BaseException:
-            # It may have been locked if this is Ctrl-C; otherwise the reset fails as the lock did.
+            # The clock may be locked if this is Ctrl-C; otherwise the reset fails like the lock.
             with contextlib.suppress(nvml.NVMLError):
                 nvml.nvmlDeviceResetGpuLockedClocks(self._handle)
             self._forget()
@@ -114,7 +115,7 @@ class ClockLock(Closeable):
             raise UnavailableError(f"{profile.name} cannot lock its clocks: {error}") from error
 
     def close(self) -> None:
-        """Resets the clock. UnavailableError: the driver refuses; the message says what to do."""
+        """Resets the clock. UnavailableError: the driver refuses; the message names the remedy."""
         if not self._locked:
             return
         try:
@@ -154,7 +155,7 @@ def _end(number: int, _: object) -> None:
 
 
 def left_locked() -> list[str]:
-    """Returns a message for each clock that a killed process has left locked since the machine started."""
+    """Returns a message for each clock that a killed process left locked since the machine started."""
     messages = []
     for path in sorted(_folder().glob(f"{_PREFIX}*.json")):
         left = _read_marker(path)
@@ -177,7 +178,7 @@ def _reset_command(uuid: str) -> str:
 
 
 def _read_marker(path: Path) -> dict[str, Any] | None:
-    """Reads a marker of root or of this user that was written since the machine was started: a start resets clocks."""
+    """Reads a marker of root or of this user, written since the machine started, as a start resets clocks."""
     try:
         content, status = read_regular(path, _MAX_MARKER)
         facts = json.loads(content)
@@ -190,12 +191,12 @@ def _read_marker(path: Path) -> dict[str, Any] | None:
 
 def _is_trusted(status: os.stat_result) -> bool:
     if sys.platform == "win32":
-        return True  # in the user's own folder
+        return True  # it is in the user's own folder
     return status.st_uid in (0, os.geteuid()) and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 _FACTS: Final = {"name": str, "uuid": str, "mhz": int, "pid": int, "began": float, "boot": float}
-_SAME_BOOT: Final = 60.0  # seconds; the time of the start moves as the clock is set
+_SAME_BOOT: Final = 60.0  # seconds; the start time moves when the clock is set
 
 
 def _is_alive(left: dict[str, Any]) -> bool:

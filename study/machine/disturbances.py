@@ -1,10 +1,10 @@
 """Disturbances of a point's samples: their ``SampleFlag`` bits.
 
-- **STARVED**: the sample took longer than most, its processor time does not explain that, and the process' threads
-  waited longer for a core during the block than they mostly do. On a device that is the CPU its workers are such
-  threads. Where all samples starve alike none is flagged: that is the machine's state, see ``machine_state``.
+- **STARVED**: the sample took longer than most, its processor time does not explain that, and the process's threads
+  waited longer for a core during the block than usual. On a CPU device these include its workers. If all samples starve
+  alike, none is flagged: that is the machine's state, see ``machine_state``.
 - **PREEMPTED**: threads were preempted, and in nine of ten samples of the point so far they were not. (The threads of a
-  software driver preempt one another in many samples, which hardly tells of their time.)
+  software driver preempt one another in many samples, with little effect on their time.)
 - **THROTTLED**: the reference like the point's load ran at another speed than most of the time.
 - **CLOCK_UNSURE**: device times could not be related well to the host's clock.
 """
@@ -37,8 +37,9 @@ _GROWTH: Final = 1.25
 
 
 class _Usual:
-    """The median of figures so far. It is computed anew whenever their number has grown by a quarter, as that costs
-    more than a sample.
+    """The median of figures so far.
+
+    It is recomputed whenever their number has grown by a quarter, as it costs more than a sample.
     """
 
     def __init__(self) -> None:

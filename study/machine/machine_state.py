@@ -9,8 +9,8 @@ A state covers the span since the one before. Its shares are of the span's proce
   share that they waited for one;
 - ``wake_ns``, ``wake_p90_ns``: from releasing a semaphore until the thread that waits for it runs.
 
-What a platform or a container does not tell is ``None``. Sources: proc(5); Documentation/accounting/psi.rst and
-Documentation/scheduler/sched-stats.rst of Linux.
+Figures that a platform or a container does not report are ``None``. Sources: proc(5); Documentation/accounting/psi.rst
+and Documentation/scheduler/sched-stats.rst of Linux.
 """
 
 from __future__ import annotations
@@ -98,8 +98,10 @@ class MachineState(Closeable):
         self._before = self._counters()
 
     def read(self) -> dict[str, float | None]:
-        """Returns the columns of ``machine_states`` except ``host_ns``. Wake-ups take at most 2 % of the span, or 8 ms
-        if it has just begun: the first state only has values that need no span.
+        """Returns the columns of ``machine_states`` except ``host_ns``.
+
+        Wake-ups take at most 2 % of the span, or 8 ms if it has just begun: the first state has only values that need
+        no span.
         """
         before, began = self._before, time.monotonic_ns()
         budget = max(_WAKES_SHARE * (began - before.now), _FIRST_WAKES_NS)

@@ -1,4 +1,4 @@
-"""Observers: figures of points that are taken apart from their samples.
+"""Observers: figures of points that are measured separately from their samples.
 
 They are the energy of samples by NVML's counter of a device and RAPL's of processors, the device's performance
 counters, and the driver's statistics of pipelines.
@@ -33,7 +33,7 @@ _EVERY_NS: Final = 5_000_000
 
 
 class Observer(abc.ABC):
-    """Takes one kind of figures.
+    """Measures figures of one kind.
 
     Attributes:
         kind: the kind of its observations.

@@ -68,7 +68,7 @@ def _chart(history: PointHistory) -> Chart:
         for value, (low, high) in zip(values, (entry.level_interval for entry in history.entries), strict=True)
     ]
     places = list(range(len(values)))
-    marked = {change.place: change for change in history.changes}
+    marked = {change.start: change for change in history.changes}
     colours = [_colour(marked[index]) if index in marked else SERIES[0] for index in places]
     figure = go.Figure(
         go.Scatter(
@@ -138,7 +138,7 @@ def _change_table(changes: Sequence[tuple[PointHistory, Change]]) -> Table:
     )
     rows = []
     for history, change in changes:
-        entry = history.entries[change.place]
+        entry = history.entries[change.start]
         low, high = change.interval
         ends = f"[{100 * (low - 1):+.1f}, {100 * (high - 1):+.1f}]" if math.isfinite(low) else "—"
         subject = entry.revision.subject if entry.revision else ""

@@ -84,7 +84,7 @@ _SEEN: Final = {
 
 
 def disturbance_text(total: int, flagged: Mapping[SampleFlag, int]) -> str:
-    """Says what share of the samples was disturbed, by kind; empty for none."""
+    """Returns the share of disturbed samples by kind, as text; empty for none."""
     return ", ".join(f"{percent_text(flagged[flag] / total)} {text}" for flag, text in _SEEN.items() if flagged[flag])
 
 
@@ -97,7 +97,7 @@ _FIGURES: Final = (
 
 
 def machine_text(states: Sequence[StateRecord]) -> str:
-    """Says the median of each known figure of the machine's state; empty if nothing is known."""
+    """Returns the median of each known figure of the machine's state, as text; empty if nothing is known."""
 
     def median(name: str) -> float | None:
         known = [value for value in (getattr(state, name) for state in states) if value is not None]
@@ -141,7 +141,7 @@ def verdict(analysis: StudyAnalysis) -> str:
 
 
 def warnings(analysis: StudyAnalysis) -> list[str]:
-    """Returns what readers must know before they trust the figures, a sentence each."""
+    """Returns warnings that readers need before they trust the figures, one sentence each."""
     texts = []
     for device in dict.fromkeys(device.device for device in analysis.results.devices):
         record = [clock for clock in analysis.results.devices if clock.device == device][-1]
@@ -205,7 +205,7 @@ def problems(analysis: StudyAnalysis) -> list[Problem]:
     groups: dict[tuple[PointStatus, str], list[str]] = {}
     for point in analysis.points:
         if point.status is not PointStatus.DONE:
-            # The figures in the reason of a noisy point are in the table.
+            # The figures in a noisy point's reason are in the table.
             reason = point.result.reason.split(":")[0] if point.status is PointStatus.NOISY else point.result.reason
             groups.setdefault((point.status, reason), []).append(point.point.label)
     return [Problem(*key, points) for key, points in groups.items()]

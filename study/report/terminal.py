@@ -77,7 +77,7 @@ def terminal_report(
         results: the results of a study.
         baselines: whether points of the empty kernel have rows, too.
         sort: a figure, ``"headline"`` or an axis that the points are sorted by.
-        best: whether to show only the best points, and those that cannot be told apart from them.
+        best: whether to show only the best points, and those that are not distinguishable from them.
         per: the names by which points are grouped; each group has a best point; see ``Results.best``.
         verdicts: whether two sides that were measured in turns are compared.
 
@@ -116,8 +116,10 @@ def terminal_report(
 
 
 def terminal_summary(results: Results, *, subtract_baseline: bool = False) -> list[RenderableType]:
-    """Returns a summary of each point, or a table of many; on request with a row less the empty kernel's median. A pair
-    without samples is left out: its verdict says why.
+    """Returns a summary of each point, or a table of many.
+
+    On request with a row for the difference from the empty kernel's median. A pair without samples is left out: its
+    verdict explains this.
     """
     analysis = StudyAnalysis(results)
     shown = [point for point in analysis.points if not point.point.is_baseline]

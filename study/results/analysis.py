@@ -2,7 +2,7 @@
 
 Disturbed samples, taken while threads were preempted or waited for a core, are excluded if at least half of a point's
 samples remain. Otherwise disturbance is the normal state of the machine and the rest would be a biased selection: then
-all samples are used. ``PointAnalysis.samples_used`` says which.
+all samples are used. ``PointAnalysis.samples_used`` describes the samples used.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RoofPlace(NamedTuple):
 
     Attributes:
         intensity: the arithmetic intensity, flop/byte.
-        ridge: the intensity at which the device's bandwidth and arithmetic limit equally.
+        ridge: the intensity at which bandwidth and arithmetic limit the device equally.
         share: the GFLOP/s over the roof at this intensity; above 1 if caches serve the point.
     """
 
@@ -62,7 +62,7 @@ def place_on_roof(figures: Mapping[str, float], peaks: Mapping[str, float]) -> R
 
 
 STACK: Final = (*SEGMENTS[:-1], "device", SEGMENTS[-1])
-"""The parts of a sample in time order; ``device`` replaces queue, execute and wake where these are unknown."""
+"""The parts of a sample in time order; ``device`` replaces queue, execute and wake if these are unknown."""
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -133,7 +133,7 @@ class PointAnalysis:
 
     @property
     def samples_used(self) -> str:
-        """Says which samples are used: ``"undisturbed samples only: 970 of 1000"``, or all and why."""
+        """Describes the samples used: ``"undisturbed samples only: 970 of 1000"``, or all samples with the reason."""
         disturbed = self.flagged(DISTURBED)
         if not self.total:
             return "no samples"
@@ -216,7 +216,7 @@ class PointAnalysis:
 
     @cached_property
     def overlapping(self) -> bool:
-        """Whether dispatches of a sample may have overlapped: then no dispatch has a duration of its own."""
+        """Whether dispatches of a sample may have overlapped: then a dispatch has no separate duration."""
         return self.dispatches > 1 and self.result.overlapping
 
     @property

@@ -1,4 +1,4 @@
-"""The best points of a study, and the points that cannot be told apart from them."""
+"""The best points of a study, and the points that are not distinguishable from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .comparison.point_comparison import compare_points
 from .storage.point_result import PointResult
 
 RATES: Final = ("GFLOP/s", "GB/s")
-"""Figures that compare points of different work, the first that points have."""
+"""Figures that compare points of different work, in order of preference."""
 
 HEADLINE: Final = "headline"
 
@@ -39,8 +39,8 @@ class Best:
         value: the value of the best point.
         is_highest: whether the highest value is best, as for rates, which fall as times grow.
         count: the points of the group that have a value.
-        ties: the other points of the group that cannot be told apart from the best one, the nearest first. Of the next
-            50 points, until three in succession can be told apart.
+        ties: the other points of the group that are not distinguishable from the best point, nearest first. At most the
+            next 50 points are examined, until three in succession are distinguishable.
     """
 
     group: Mapping[str, AxisValue]
@@ -53,7 +53,7 @@ class Best:
 
     @property
     def why(self) -> str:
-        """``highest GFLOP/s of 12 points``."""
+        """The reason as text: ``highest GFLOP/s of 12 points``."""
         name = "median of a dispatch" if self.by == HEADLINE else self.by
         return f"{'highest' if self.is_highest else 'lowest'} {name} of {self.count} points"
 
@@ -78,8 +78,9 @@ def find_best(
 
 
 def figure_of(point: PointAnalysis, by: str, times: float = 1.0) -> float | None:
-    """Returns a figure of a point, or its headline per dispatch in ns, as if all times were multiplied by ``times``;
-    None if it has none.
+    """Returns a figure of a point, or its headline per dispatch in ns, as if all times were multiplied by ``times``.
+
+    None if it is not known.
     """
     if by == HEADLINE:
         value = None if point.per_dispatch is None else point.per_dispatch * times

@@ -242,7 +242,7 @@ def export_results(results: StoredResults, kind: str, path: str | os.PathLike[st
         kind: the format, one of ``EXPORTS``. ``"markdown"`` has the main columns, the others have all. ``"json"`` is an
             object with the study, runs, devices and a list of points; ``"records"`` is only that list, of flat objects.
         path: the path of the file, which is replaced if it exists.
-        raw: whether to write one row per sample, of all phases, instead of one per point.
+        raw: whether to write one row per sample, of all phases, instead of one row per point.
 
     Raises:
         InvalidArgumentError: there is no such kind.
@@ -253,7 +253,7 @@ def export_results(results: StoredResults, kind: str, path: str | os.PathLike[st
 
 
 def export_to(results: StoredResults, kind: str, file: BinaryIO, *, raw: bool = False) -> None:
-    """Does ``export_results`` to an open binary file, such as ``sys.stdout.buffer``."""
+    """Writes the export of ``export_results`` to an open binary file, such as ``sys.stdout.buffer``."""
     _check(kind)
     if raw:
         schema, batches = sample_schema(results), sample_batches(results)
@@ -318,5 +318,5 @@ def _markdown(file: BinaryIO, raw: bool, schema: pa.Schema, batches: Iterator[pa
 
 
 def _cell(value: object) -> object:
-    """Escapes what would end a cell: bars and line breaks."""
+    """Escapes characters that would end a cell: bars and line breaks."""
     return " ".join(value.replace("|", "\\|").split()) if isinstance(value, str) else value

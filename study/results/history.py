@@ -32,7 +32,7 @@ from .results import Results
 from .storage.database import RESULTS_FILE
 from .storage.point_result import PointResult
 
-# Settings that name files; versions are distinguished by the contents of these.
+# Settings that name files; versions are distinguished by the files' contents.
 _FILES: Final = ("source", "parameters", "include_dirs")
 _UNKNOWN: Final = Interval(math.nan, math.nan)
 _CONFIDENCE: Final = 0.99
@@ -79,7 +79,7 @@ class PointHistory:
         study, point, device, measure: the study's name, the point's label, the device's name, and the segment.
         by: whether the line is of ratios or of times.
         entries: the entries in order, the first commit first.
-        changes: the changes; their ``place`` is the index of the first entry of a new level.
+        changes: the changes; their ``start`` is the index of the first entry of a new level.
     """
 
     study: str
@@ -114,7 +114,7 @@ class _Head:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """An entry with the data that change points need."""
+    """An entry with the data for the detection of change points."""
 
     entry: HistoryEntry
     point: PointResult
@@ -128,7 +128,7 @@ def read_history(folders: Iterable[Path], *, measure: str = "headline") -> Histo
 
     Args:
         folders: the folders that are searched for results.
-        measure: a segment or ``"total"``; ``"headline"`` for what each point measures.
+        measure: a segment or ``"total"``; ``"headline"`` for the measure of each point.
 
     Raises:
         InvalidArgumentError: there is no such measure.
@@ -180,8 +180,8 @@ def _in_order(heads: list[_Head]) -> tuple[list[_Head], Literal["commits", "comm
 
     def key(head: _Head) -> tuple[float, bool, float]:
         assert head.revision is not None
-        place = _seconds(head.revision.time) if places is None else places[head.revision.commit]
-        return place, head.revision.dirty, _seconds(head.started)
+        order = _seconds(head.revision.time) if places is None else places[head.revision.commit]
+        return order, head.revision.dirty, _seconds(head.started)
 
     return sorted(heads, key=key), "commit times" if places is None else "commits"
 
@@ -271,7 +271,7 @@ def _point_history(key: _Key, history: Sequence[_Found], measure: str) -> PointH
 
 
 def _is_again(before: _Found, after: _Found) -> bool:
-    """Whether two entries are of one version. Equal programs are not enough, as a copy has none."""
+    """Whether two entries are of the same version. Equal programs are not enough, as a copy has no program."""
     first, second = before.entry.revision, after.entry.revision
     if first is None or second is None or first.dirty or second.dirty:
         return False
@@ -281,7 +281,7 @@ def _is_again(before: _Found, after: _Found) -> bool:
 def _levels(
     entries: Sequence[HistoryEntry], versions: Sequence[tuple[str, str]], again: Collection[int]
 ) -> list[HistoryEntry]:
-    """Sets the level of each entry: the product of the ratios up to its version. Those of one version are pooled."""
+    """Sets the level of each entry: the product of the ratios up to its version. Ratios of a version are pooled."""
     known: dict[str, tuple[float, float]] = {}
     leveled: list[HistoryEntry] = []
     last = (0.0, 0.0)

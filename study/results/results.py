@@ -23,14 +23,14 @@ class Results(StoredResults):
     """The results in one folder, with computed figures; see ``StoredResults`` for the stored ones."""
 
     def best(self, by: str | None = None, *, per: str | Sequence[str] = ("device",)) -> tuple[Best, ...]:
-        """Finds the best point of each group, and the points that cannot be told apart from it.
+        """Finds the best point of each group, and the points that are not distinguishable from it.
 
         Args:
             by: a figure, or ``"headline"`` for the median of the headline per dispatch; None for GFLOP/s, else GB/s,
                 if all points of a group have it, else the headline. The highest figure is best if it falls as times
                 grow, otherwise the lowest.
-            per: the settings that the points of a group share besides the segment that they measure: one or several
-                of ``"target"``, ``"device"`` and the names of axes.
+            per: the settings that the points of a group share, besides the measured segment: any of ``"target"``,
+                ``"device"`` and the names of axes.
 
         Returns:
             A ``Best`` for each group with a measured point, in the order of points, without baselines and other sides.
@@ -48,7 +48,7 @@ class Results(StoredResults):
         """Returns the results as a data frame, with the columns of exports.
 
         Args:
-            raw: whether to return one row per sample, of all phases, instead of one per point.
+            raw: whether to return one row per sample, of all phases, instead of one row per point.
 
         Raises:
             UnavailableError: pandas is not installed.
@@ -67,7 +67,8 @@ class Results(StoredResults):
 
     def _repr_html_(self) -> str:
         """Returns a table for notebooks: a row per point with the median of its headline; the best points are marked.
-        Points on a numeric axis have a plot, too.
+
+        Points on a numeric axis also have a plot.
         """
         from .analysis import StudyAnalysis
         from .best import find_best
@@ -78,7 +79,7 @@ class Results(StoredResults):
         points = shown[:_MAX_ROWS]
         figures = list(dict.fromkeys(name for point in points for name in point.figures))
         best = {best.point.point.index for best in find_best(analysis, ties=False) if best.count > 1}
-        # What all points have in common is in the title, so that narrow pages have room for figures.
+        # The common settings of all points are in the title, so that narrow pages have room for figures.
         measures, devices = [point.point.measure for point in points], [point.point.device for point in points]
         several = {"measure": measures, "device": devices}
         several = {name: texts for name, texts in several.items() if len(set(texts)) > 1}

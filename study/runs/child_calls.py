@@ -1,8 +1,8 @@
 """Calls of a measuring child process. Its measurements are stored here; ``child`` is the child's side.
 
-Sides of a study may be measured in processes of their own, which wait during the other side's turn, without using a
+Sides of a study may be measured in separate processes, which wait during the other side's turn without using a
 processor. Two processes of one program have different memory layouts, and their driver's threads run on different
-cores, for as long as they live. So each opening of a point has a new process, which draws the difference anew in each
+cores, for as long as they live. So each opening of a point has a new process, so that the difference is random in each
 round.
 """
 
@@ -46,8 +46,8 @@ def call(
         child: the child process.
         name, arguments: the method's name and its arguments.
         sink: the sink of the measurements.
-        progress, points: the receiver of progress, and the points it hears of, by index.
-        timeout: the seconds within which the child has to say something.
+        progress, points: the receiver of progress, and its points by index.
+        timeout: the seconds within which the child must answer.
 
     Raises:
         PumiceError: the child's own error.
@@ -128,7 +128,7 @@ class SideProcess(Closeable):
         return str(self.call("describe", {"uri": uri, "validation": self._validation}))
 
     def start(self, point: Point, block: int, again: bool, sink: Sink) -> None:
-        """Opens a point; once."""
+        """Opens a point; call it once."""
         study = self._study
         arguments = {
             "row": point_row(point),
@@ -149,7 +149,7 @@ class SideProcess(Closeable):
 
 
 class ApartSide:
-    """A point of a side in processes of its own; see ``Side``."""
+    """A point of a side, measured in separate processes; see ``Side``."""
 
     is_apart = True
 

@@ -1,4 +1,4 @@
-"""Figures of points that are taken apart from their samples, after these, so that taking them changes no sample.
+"""Measures figures of points after their samples, so that these measurements do not change samples.
 
 >>> observe(study, "results", PipelineObserver())
 """
@@ -25,7 +25,7 @@ from .taken_files import TakenFiles
 
 
 def check_observers(observers: Sequence[Observer], devices: Sequence[str], validation: bool | None = None) -> None:
-    """Does ``Observer.check`` for each device."""
+    """Calls ``Observer.check`` for each device."""
     driver = shared_driver(validation=validation)
     for uri in devices:
         for observer in observers:
@@ -35,7 +35,7 @@ def check_observers(observers: Sequence[Observer], devices: Sequence[str], valid
 def observe(
     study: Study, folder: str | os.PathLike[str], observer: Observer, *, validation: bool | None = None
 ) -> Mapping[str, str]:
-    """Takes the figures of each measured point but baselines, and stores them in a run of their own.
+    """Measures the figures of each measured point except baselines, and stores them in a separate run.
 
     Returns:
         The reasons why figures are missing, by the label of the point.

@@ -70,13 +70,13 @@ def run_study(
     Args:
         study: the study.
         folder: the folder for results; created if necessary. Results of the same study are resumed: finished points
-            stay, begun ones keep their samples, failed ones are tried again. Of the sampling, ``time_limit``,
+            stay, begun ones keep their samples, failed ones are tried again. The sampling settings ``time_limit``,
             ``max_samples``, ``noise_limit``, ``relative_error`` and ``resolution`` may differ.
         devices: the device URIs in place of the study's.
-        progress: the receiver of the points' progress; a ``RunProgress`` hears of the passes, too.
-        validation: whether to enable the validation layers; ``None`` asks ``PUMICE_VALIDATION``.
-        runs: the number of times to measure the study, each in a process of its own if there are several; ``None`` for
-            as many as were begun in the folder.
+        progress: the receiver of the points' progress; a ``RunProgress`` is also notified of the passes.
+        validation: whether to enable the validation layers; ``None`` reads ``PUMICE_VALIDATION``.
+        runs: the number of times to measure the study, each in a separate process if there are several; ``None`` for
+            the number begun in the folder.
         continue_noisy, more_time: the finished points to sample further; see ``Resumption``.
 
     Returns:
@@ -162,7 +162,7 @@ def measure_points(
     with_peaks: Collection[str],
     progress: Progress | None,
 ) -> SampleRun:
-    """Measures the points of a pass, and if the study has it the peaks of devices that are not in ``with_peaks``."""
+    """Measures the points of a pass, and, if the study asks for it, the peaks of devices not in ``with_peaks``."""
     total = SampleRun()
     for uri in dict.fromkeys(point.device for point in part.points):
         record_device(uri, pool, sink)
@@ -245,7 +245,7 @@ def _prior(result: PointResult, part: Pass) -> Prior:
     mine, opened = (result.integers("repeat", phase) == part.repeat for phase in ("sample", "first"))
     runs, blocks = result.integers("run")[mine], result.integers("block")[mine]
     openings, first = result.integers("run", "first")[opened], result.integers("block", "first")[opened]
-    # How often it had been opened in its run before each block.
+    # The number of times that it was opened in its run before each block.
     turns, places = np.unique(np.stack([runs, blocks]), axis=1, return_inverse=True)
     rounds = [np.count_nonzero((openings == run) & (first < block)) for run, block in turns.T]
     return Prior(

@@ -1,6 +1,6 @@
-"""The files of a study at the begin of a run: copies that are measured, and that its results keep.
+"""Copies the files of a study at the start of a run; the copies are measured and stored in its results.
 
-A file that changes while its study is measured changes no measurement, though points are opened again.
+A file that changes during the study does not change a measurement, although points are reopened.
 """
 
 from __future__ import annotations
@@ -81,8 +81,9 @@ def take_points(
     store: Store,
     progress: Progress | None,
 ) -> tuple[list[Point], SampleRun]:
-    """Takes the files of points; returns these points, and those that failed because of a file. ``minor`` returns the
-    minor version of Vulkan 1 that sources are compiled for.
+    """Copies the files of points; returns these points, and the points that failed because of a file.
+
+    ``minor`` returns the minor version of Vulkan 1 that sources are compiled for.
 
     Raises:
         FailedPreconditionError: the results have samples of another content of a file.
@@ -110,8 +111,9 @@ def take_points(
 
 
 def check_finished(files: StudyFiles, points: Iterable[Point], minor: Callable[[Point], int], store: Store) -> None:
-    """Raises FailedPreconditionError if a file of points that are measured already has changed since; files that are
-    gone are not an error.
+    """Raises FailedPreconditionError if a file of points that are measured already has changed since.
+
+    Missing files are not an error.
     """
     for point in points:
         with contextlib.suppress(PumiceError):

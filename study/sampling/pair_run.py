@@ -1,11 +1,11 @@
 """Samples two points in turns, so that the machine affects both alike; the reasons are in docs/design/study.md.
 
-A *lap* is a block of either point, in succession, each of at most 20 ms. A coin decides which comes first, and the next
-lap has the opposite order. A *round* is the laps between two openings: both points are closed and reopened, in an order
-that is drawn likewise. A round has about ten laps; opening takes at most a third of the time, unless the sides are in
-processes of their own.
+A *lap* is a block of each point, in succession, each of at most 20 ms. The order is random, and the next lap has the
+opposite order. A *round* is the laps between two openings: both points are closed and reopened, in an order that is
+random likewise. A round has about ten laps; opening takes at most a third of the time, unless the sides are in separate
+processes.
 
-The pair ends when the ratio is known well enough, whatever it is, which is decided at the ends of rounds, from the
+The pair ends when the ratio is known well enough, whatever its value. This is decided at the ends of rounds, from the
 eighth on. Other ends are ``max_samples`` of either point, and the time limit: sampling takes at most twice
 ``time_limit``, as for two points, and opening as long as one.
 """
@@ -34,9 +34,9 @@ from .turns import Block, Prior, Side, Turns
 _BLOCK_NS: Final = 20_000_000
 _LAPS: Final = 10
 _MIN_ROUNDS: Final = 8
-# As few rounds as samples that are long can have.
+# The smallest number of rounds, for long samples.
 _LONG_ROUNDS: Final = 10
-# The next decision after this many more rounds: each is a chance to end by luck.
+# The growth of rounds between decisions: each decision is a chance to end by luck.
 _GROWTH: Final = 1.15
 # Ends well below the requested resolution, so that an estimate next to 1 is known to be within it.
 _MARGIN: Final = 0.8
@@ -102,8 +102,8 @@ class PairRun(Turns):
         self._is_round_done = False
 
     def _check_lack(self, error: PumiceError) -> None:
-        """Raises another error where the device lacks something for the new side alone: what does not run any more is
-        not skipped.
+        """Raises another error if the device lacks something for the new side only: a program that no longer runs must
+        not be skipped.
         """
         new, old = self._sides
         if self._at is not new or status_of(error) is not PointStatus.SKIPPED:
@@ -148,8 +148,8 @@ class PairRun(Turns):
 
     @property
     def _block_samples(self) -> int:
-        """Returns the samples of a block on either side: a number that takes 20 ms on the slower one, and allows ten
-        rounds.
+        """Returns the number of samples in a block of either side: enough for 20 ms on the slower side, and few enough
+        for ten rounds.
         """
         sampling = self._sampling
         wanted = min(sampling.block, max(1, sampling.max_samples // _LONG_ROUNDS))
@@ -160,8 +160,8 @@ class PairRun(Turns):
 
     @property
     def _round_laps(self) -> int:
-        """Returns the laps of a round: those that the limits allow for, divided among the rounds that
-        they allow for.
+        """Returns the number of laps of a round: the laps within the limits, divided among the rounds within the
+        limits.
         """
         limit_ns = 1e9 * self._sampling.time_limit
         laps = self._sampling.max_samples * self._laps / self._samples
@@ -190,7 +190,7 @@ class PairRun(Turns):
             return Decision(None, self._half_width)
         self._medians.append(_median(self._ratios[self._first_lap :]))
         if limit is None and limit_ns - self._sampling_ns < self._sampling_ns / self._round / 2:
-            limit = StopReason.TIME_LIMIT  # not half of another round
+            limit = StopReason.TIME_LIMIT  # less than half of another round remains
         if limit is None and not self._is_precise():
             return Decision(None, self._half_width)
         self._half_width = self._compared_half_width()
@@ -201,7 +201,7 @@ class PairRun(Turns):
         return Decision(reason, self._half_width, noisy=not self._half_width <= sampling.resolution)
 
     def _is_precise(self) -> bool:
-        """Whether it is worth asking for the interval: a short cut, as that one takes milliseconds."""
+        """Whether the interval may be small enough: a shortcut, as computing it takes milliseconds."""
         rounds = len(self._medians)
         if rounds < self._next_decision or self.count // 2 < self._sampling.min_samples:
             return False

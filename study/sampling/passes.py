@@ -17,15 +17,15 @@ _NO_LIMIT: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """The state in which a study continues in a folder.
+    """The conditions under which a study continues in a folder.
 
     Attributes:
-        runs: the number of times that the study is measured, each in a process of its own; None for the number at
-            its begin.
-        continue_noisy: whether to sample points further that were too noisy, with another ``time_limit`` and
+        runs: the number of times that the study is measured, each in a separate process; None for the number at its
+            start.
+        continue_noisy: whether to continue sampling points that were too noisy, with another ``time_limit`` and
             ``max_samples``.
-        more_time: the seconds for which all measured points are sampled further, however quiet they are; with
-            ``continue_noisy`` only those that were too noisy, until they are quiet.
+        more_time: the seconds for which all measured points are sampled further, regardless of noise; with
+            ``continue_noisy`` only noisy points, until they are quiet.
 
     Raises:
         InvalidArgumentError: a value is out of range.

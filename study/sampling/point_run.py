@@ -30,7 +30,7 @@ MAX_BLOCK_NS: Final = 500_000_000
 
 _MAX_WARMUP_AGAIN_NS: Final = 50_000_000
 _READINGS: Final = 3
-# Of the time of samples, for the reference, so that its readings are spread over them; a few at the beginning.
+# The share of the samples' time for the reference, whose readings are spread over them, with a few at the beginning.
 _WATCHING: Final = 0.15
 _MIN_READINGS: Final = 3
 # The longest time of a reference.
@@ -114,7 +114,7 @@ class PointRun:
             self._sink.add_note(text, point=self.point.index, kind="info")
 
     def read_reference(self) -> None:
-        """Reads the reference like the point's load, if it is due; call it between blocks."""
+        """Reads the reference like the point's load if it is due; call this between blocks."""
         reference = self._reference
         if reference is None or (self._readings >= _MIN_READINGS and self._watched > _WATCHING * self._elapsed):
             return

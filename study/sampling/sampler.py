@@ -4,8 +4,8 @@ Several points are open at a time (``Sampling.interleave``). Each turn goes to o
 drawn at random from those with the fewest turns. So a slow change of the machine affects all points alike, and the
 blocks of a point are spread over time, which reveals differences between them.
 
-Between turns reference kernels run for at most a fifth of the time: one workgroup for the machine, and one like each
-point's load. The machine's state and clocks are read, too.
+Between turns reference kernels run for at most a fifth of the time: one of a single workgroup, for the machine, and one
+like each point's load. The machine's state and clocks are read, too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Progress(Protocol):
 
 @dataclass(slots=True)
 class SampleRun:
-    """The outcome of sampling: the points by how they ended, and disturbances.
+    """The outcome of sampling: the points by outcome, and the disturbances.
 
     Attributes:
         done, noisy, failed, skipped: the indices of points; failed and skipped (impossible on the device) with the
@@ -199,7 +199,7 @@ class Sampler:
                 self._progress.finished(point, status, reason)
 
     def _fail(self, run: Turns, error: PumiceError, result: SampleRun) -> None:
-        """Marks points as failed, and raises if it is the sink or the device that failed."""
+        """Marks points as failed; raises if the error is the sink's or the device's."""
         run.close()
         if self._watched.failure is not None:
             raise error

@@ -45,7 +45,7 @@ _LENGTHS = 16
 
 
 class StopReason(enum.StrEnum):
-    """Why a point is done."""
+    """The reason why a point is done."""
 
     ERROR_REACHED = "error reached"
     ENTROPY_SETTLED = "entropy settled"
@@ -75,7 +75,7 @@ class Decision:
 
 
 class StopRule:
-    """Decides when one point has enough samples; see the module. One thread at a time."""
+    """Decides when a point has enough samples; see the module. One thread at a time."""
 
     def __init__(self, sampling: Sampling) -> None:
         self._sampling = sampling

@@ -17,7 +17,7 @@ from .stopping import Decision
 
 
 class Block(NamedTuple):
-    """A block of samples: the headline of each, its ``SampleFlag`` bits, and how long all of them took."""
+    """A block of samples: the headline of each, its ``SampleFlag`` bits, and the time that they took."""
 
     values: Sequence[float]
     flags: Sequence[int]
@@ -35,7 +35,7 @@ class Side(Protocol):
 
     @property
     def is_apart(self) -> bool:
-        """Whether each opening is in a process of its own."""
+        """Whether each opening is in a separate process."""
 
     def start(self, block: int, *, again: bool) -> None:
         """Opens the workload afresh; the first call is block ``block`` of the sink, warm-up the next one. With
@@ -62,8 +62,8 @@ _PREEMPTED, _THROTTLED, _STARVED = map(int, (SampleFlag.PREEMPTED, SampleFlag.TH
 @dataclass
 class Prior:
     """The samples of a point from earlier runs: headline, block, disturbance and round of each, the first unused block,
-    and how many do not count for ``max_samples``, as the point is sampled on. The two points of a pair have the same
-    numbers of blocks that were measured in turns.
+    and the number that does not count for ``max_samples`` if the point is sampled further. The two points of a pair
+    have the same numbers of blocks that were measured in turns.
     """
 
     values: Sequence[float] = ()
@@ -118,7 +118,7 @@ class Turns(abc.ABC):
 
     @abc.abstractmethod
     def explain(self, decision: Decision) -> str:
-        """Says why the points are done and how well they are known."""
+        """Explains why the points are done, and the precision reached."""
 
     @property
     @abc.abstractmethod

@@ -5,7 +5,7 @@ median is not, and percentiles apply to ratios unchanged. ``scipy.stats`` gives 
 load than everything else that measures; it is loaded on first use where it is needed.
 
 Samples of one block share the state of the machine (clock, temperature, neighbours), so they carry less information
-than as many independent samples. Therefore:
+than the same number of independent samples. Therefore:
 
 - with at least twice ``BLOCKS`` blocks, whole blocks are resampled (the cluster bootstrap), whether or not they differ;
 - with at least ``BLOCKS`` blocks, too few to resample as the tails would be too thin, each block's statistic is one
@@ -39,9 +39,9 @@ BLOCKS: Final = 10
 DRIFT_LEVEL: Final = 0.01
 """Level of the test of whether few blocks differ: the rate of false positives."""
 
-# This many resamples give a standard error a noise of 5 %, less than that of the samples themselves.
+# This number of resamples gives a standard error a noise of 5 %, less than that of the samples.
 _ERROR_RESAMPLES = 200
-# Of more samples every second, third, … is used: 200 resamples of this many take about ten milliseconds.
+# Of more samples, every second, third, … is used: 200 resamples of this size take about ten milliseconds.
 _MAX_ERROR = 4096
 _MAX_ELEMENTS = 1_000_000  # resampled at a time: 8 MB of values, and 8 MB of indices
 
@@ -138,8 +138,8 @@ def relative_error(
 ) -> float:
     """Returns the relative standard error of the median: a fraction, NaN for one value, infinite for a median of 0.
 
-    It is the larger one of the error for independent samples and, with blocks, of that between blocks, whose medians
-    are the data: so drift of the machine shows also in few blocks. ``blocks`` and ``differ`` are as of ``bootstrap``.
+    It is the larger of the error for independent samples and, with blocks, the error between the medians of blocks, so
+    that drift of the machine also shows in few blocks. ``blocks`` and ``differ`` are as of ``bootstrap``.
     """
     numbers, labels = _checked(values, blocks)
     stride = -(-numbers.size // _MAX_ERROR)

@@ -50,12 +50,12 @@ class Change:
     """A change of level.
 
     Attributes:
-        place: the index of the first entry of the new level.
+        start: the index of the first entry of the new level.
         ratio: the new level over the old one.
         interval: the interval of ``ratio``, allowing for all entries of the history; NaN for times.
     """
 
-    place: int
+    start: int
     ratio: float
     interval: Interval
 
@@ -95,14 +95,14 @@ def changes_in_ratios(
     widening = network.widening()
     changes: list[Change] = []
 
-    def change_at(place: int) -> tuple[float, Change] | None:
-        """Returns the clearness of a change at a place, and the change; None if it does not count."""
-        step, half = network.step(place, [*(change.place for change in changes)])
+    def change_at(entry: int) -> tuple[float, Change] | None:
+        """Returns the clarity of a change at a position, and the change; None if it does not count."""
+        step, half = network.step(entry, [*(change.start for change in changes)])
         reach = half * widening
         if not abs(step) > reach or abs(math.expm1(step)) < _THRESHOLD:
             return None
         ends = Interval(math.exp(step - reach), math.exp(step + reach))
-        return abs(step) / reach, Change(place, math.exp(step), ends)
+        return abs(step) / reach, Change(entry, math.exp(step), ends)
 
     stretches = [(0, logs.size)]
     while stretches:
@@ -115,11 +115,11 @@ def changes_in_ratios(
         )
         if best is not None:
             changes.append(best[1])
-            stretches += [(begin, best[1].place), (best[1].place, end)]
+            stretches += [(begin, best[1].start), (best[1].start, end)]
     first = change_at(0) if logs.size else None
     if first is not None:
         changes.append(first[1])
-    return sorted(changes, key=lambda candidate: candidate.place)
+    return sorted(changes, key=lambda candidate: candidate.start)
 
 
 class _Network:
@@ -149,12 +149,12 @@ class _Network:
         np.add.at(design, (rows, levels[self._old]), -1.0)
         return design * self._weights[:, None]
 
-    def _step(self, levels: NDArray[np.int64], place: int) -> tuple[float, float]:
-        """Returns the step where a level is split at a place, and its half-width; infinite if nothing determines it."""
+    def _step(self, levels: NDArray[np.int64], entry: int) -> tuple[float, float]:
+        """Returns the step of a level split at an entry, and its half-width; infinite if nothing determines it."""
         before = self._edges(levels)
         divided = levels.copy()
-        after = np.flatnonzero(levels[: self._count] == levels[place])
-        divided[after[after >= place]] = levels.max() + 1
+        after = np.flatnonzero(levels[: self._count] == levels[entry])
+        divided[after[after >= entry]] = levels.max() + 1
         column = self._edges(divided)[:, -1]
         rest = column - before @ np.linalg.lstsq(before, column, rcond=None)[0]
         information = float(rest @ rest)
@@ -162,15 +162,16 @@ class _Network:
             return 0.0, math.inf
         return float(rest @ (self._logs * self._weights)) / information, 1 / math.sqrt(information)
 
-    def step(self, place: int, changes: Sequence[int]) -> tuple[float, float]:
-        """Returns the log of the step at a place, given changes at other places, and its half-width. At the first entry
-        the step starts from that entry's old version.
+    def step(self, entry: int, changes: Sequence[int]) -> tuple[float, float]:
+        """Returns the log of the step at an entry, given changes at other entries, and its half-width.
+
+        At the first entry the step starts from that entry's old version.
         """
         levels = np.searchsorted(np.sort(np.asarray(changes, dtype=int)), np.arange(self._count), side="right")
         baselines = levels.max() + 1 + np.arange(self._baselines)
-        if not place:
+        if not entry:
             baselines[0] = levels[0]
-        return self._step(np.concatenate([levels, baselines]), place)
+        return self._step(np.concatenate([levels, baselines]), entry)
 
     def widening(self) -> float:
         """Returns the factor, at least 1, by which neighbours scatter more than their intervals imply."""
@@ -224,12 +225,12 @@ def changes_in_times(
             continue
         step = float(np.median(logs[entry:end]) - np.median(logs[begin:entry]))
         moved = _median(seen[entry:end]) - _median(seen[begin:entry])
-        # False, too, if the reference's change is unknown.
+        # Also false if the reference's change is unknown.
         if abs(math.expm1(step)) < _THRESHOLD or not abs(step) > _SEEN * abs(moved):
             continue
         changes.append(Change(entry, math.exp(step), Interval(math.nan, math.nan)))
         stretches += [(begin, entry), (entry, end)]
-    return sorted(changes, key=lambda change: change.place)
+    return sorted(changes, key=lambda change: change.start)
 
 
 def _contrasts(ranks: _Numbers, before: NDArray[np.int64]) -> _Numbers:

@@ -1,12 +1,12 @@
 """Compares two sides that were measured in turns, by pairs of blocks; docs/design/study.md has the reasons.
 
-The blocks of a pair are taken in random order, and so are the sides opened. If the sides are equal, the log ratio of a
-pair is symmetric about 0 whatever the machine does, and the intervals need nothing else.
+The blocks of a pair are taken in random order, and the sides are opened in random order. If the sides are equal, the
+log ratio of a pair is symmetric about 0 regardless of the machine, and the intervals need no other assumption.
 
 **The figure of a pair** is the median over ranks of the log ratio of the two blocks' samples of equal rank (matched
 quantiles). If its interval does not overlap that of the ratio of medians, as when the shares of two modes changed, the
-ratio of medians is the figure. Other quantiles and the minimum are compared directly, over as many neighbouring pairs
-as they need.
+ratio of medians is the figure. Other quantiles and the minimum are compared directly, over the number of neighbouring
+pairs that they need.
 
 **Two intervals**, of which the result is the hull:
 
@@ -39,7 +39,7 @@ ROUNDS: Final = 5
 INSTANCES: Final = 0.04
 """The assumed difference of two equal instances, as a logarithm, if rounds are too few to show it: 2 % each."""
 
-# Of the time of too few rounds.
+# The number of parts of the time if there are too few rounds.
 _PARTS = 10
 # A shorter round says little about its instances.
 _CUT_SHORT = 1 / 3
@@ -85,9 +85,6 @@ def compare_pairs(
             share in which it is shorter, -1 to 1; ``p_value`` the larger of those of the sign test of pairs and the
             t-test of rounds; counts are of samples. UNCLEAR also for too few pairs for the level (8 for 99 %), too few
             samples for a quantile, or times of 0.
-        -1 to 1, ``p_value`` the larger of those of the sign test of pairs and the t-test of rounds; counts are of
-        samples. UNCLEAR also for too few pairs for the level (8 for 99 %), too few samples for a quantile, or times
-        of 0.
 
     Raises:
         InvalidArgumentError: the arrays have different shapes or infinite values, or a parameter is out of range.

@@ -1,9 +1,9 @@
 """Compares two sides that were measured in separate runs; docs/design/study.md has the reasons.
 
-The unit is the largest one of which both sides have several: **runs**, else **rounds** (openings of the workload within
-a run), else **blocks** of samples. The figure of two units is that of ``paired`` for two blocks; the figure of the
-sides is the mean over all pairs of an old and a new unit, with Welch's interval. A side of one run borrows the variance
-of the other side's runs.
+The unit is the largest of these of which both sides have several: **runs**, else **rounds** (openings of the workload
+within a run), else **blocks** of samples. The figure of two units is the figure that ``paired`` computes for two
+blocks; the figure of the sides is the mean over all pairs of an old and a new unit, with Welch's interval. A side of
+one run borrows the variance of the other side's runs.
 
 Both ends are extended by uncertainty that units do not show:
 
@@ -30,7 +30,7 @@ from .comparison import Comparison, Verdict, check_limits, percent, verdict_of
 from .paired import INSTANCES, ROUNDS
 from .samples import STATISTICS, fewest_samples, spread_in_ticks, tick_blur, tick_of
 
-# More ranks of a unit would only cost time.
+# The largest number of ranks of a unit; more would only cost time.
 _MAX_RANKS: Final = 50
 # Neighbouring blocks are taken together if there are more: they share the machine's state.
 _MAX_BLOCKS: Final = 40
@@ -81,7 +81,6 @@ def compare_runs(
         A comparison whose ``ratio`` is new over old. ``effect`` is the share of pairs of units in which the new one is
             longer, less the share in which it is shorter, -1 to 1; ``p_value`` is that of Welch's test. UNCLEAR also
             for too few units or samples, or times of 0.
-        to 1, ``p_value`` that of Welch's test. UNCLEAR also for too few units or samples, or times of 0.
 
     Raises:
         InvalidArgumentError: a side has no samples, or a parameter is out of range.
@@ -137,7 +136,7 @@ def compare_runs(
     if allowance:
         notes.append(f"±{100 * math.expm1(allowance):.3g} % allowed for {allowed_for}")
     ratio = math.exp(figure.middle)
-    # A side of very few units leaves everything open.
+    # A side with very few units allows no conclusion.
     interval = Interval(math.exp(max(figure.middle - open_to, -100)), math.exp(min(figure.middle + open_to, 100)))
     result = (
         f"{statistic} {percent(ratio)} ({percent(interval.low)} to {percent(interval.high)} at "

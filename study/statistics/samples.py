@@ -28,7 +28,7 @@ STATISTICS: Final[Mapping[str, float]] = {
 # A quantile is given if this many samples are expected beyond it: their number then has an error of about a third
 # (Poisson: 1 / sqrt(10)), and a single preemption does not determine it.
 _BEYOND = 10
-# With more than this share of a side's times in one tick, their place within the tick is unknown.
+# With more than this share of a side's times in one tick, their position within the tick is unknown.
 _WITHIN_TICK = 0.75
 
 # Steps smaller than this share of the largest value are rounding of the conversion from ticks to nanoseconds.

@@ -1,7 +1,7 @@
 """Summary statistics of the samples of a point, and its outliers.
 
 The median is the headline: preemptions and clock ramps only lengthen times, so the mean measures disturbances as much
-as the work. Mean and minimum are given too. Statistics are NumPy's and SciPy's; intervals are by ``bootstrap``.
+as the work. Mean and minimum are also given. Statistics are NumPy's and SciPy's; intervals are by ``bootstrap``.
 
 Outliers are classified by Tukey's fences, as criterion does (criterion.rs 0.5,
 ``src/stats/univariate/outliers/tukey.rs``): at 1.5 (mild) and 3 (severe) interquartile ranges below the first and above
@@ -156,8 +156,8 @@ def summarize(
         seed: the seed of the bootstrap.
 
     Raises:
-        InvalidArgumentError: no sample is a number, one is infinite, ``values`` or ``blocks`` has the wrong shape, or
-            ``confidence`` is not between 0 and 1.
+        InvalidArgumentError: no sample is a number, a sample is infinite, ``values`` or ``blocks`` has the wrong shape,
+            or ``confidence`` is not between 0 and 1.
     """
     if not 0 < confidence < 1:
         raise InvalidArgumentError(f"confidence is between 0 and 1, such as 0.95; got {confidence!r}")

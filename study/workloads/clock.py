@@ -1,4 +1,4 @@
-"""From the events of a sample to its segments.
+"""Divides the events of a sample into segments.
 
 Readings of the host's and the device's clock before and after a block of samples relate the two; see ``ClockRelation``.
 """
@@ -46,7 +46,7 @@ def resolve(raws: Sequence[RawSample], relation: ClockRelation | None) -> list[S
     timed = [index for index, raw in enumerate(raws) if raw.device_begin >= 0 and raw.awake >= 0]
     if relation is not None and timed:
         deviation = float(relation.deviation_ns)
-        # As near as the clocks are at all: half a wrap is seconds at least.
+        # The wrap nearest to the host's time: half a wrap is at least seconds.
         near = [raws[index].awake for index in timed]
         host = relation.host_ns([raws[index].device_begin for index in timed], near)
         for index, when in zip(timed, (host + relation.base_ns).tolist(), strict=True):

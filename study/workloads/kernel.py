@@ -83,7 +83,7 @@ class KernelWorkload(Workload):
         self.device.vulkan.create_executable(self._code).close()
         self._bindings = KernelBindings(self.device, settings, context, self._code, self._name)
         try:
-            # One per queue: semaphore values only increase, and queues finish in any order.
+            # One semaphore per queue, as values only increase and queues finish in any order.
             for _ in self._queues:
                 self._done.append(self.device.vulkan.create_semaphore(0, "study"))
             if settings["wait"] == "thread":
@@ -151,7 +151,7 @@ class KernelWorkload(Workload):
         for index in range(depth):
             queue = self._queues[index % len(self._queues)]
             for position in range(per):
-                # A span costs time itself: only the first and the last command buffer of a queue's work have one.
+                # A span costs time: only the first and the last command buffer of a queue's work have a span.
                 first = position == 0 and index < len(self._queues)
                 last = position == per - 1 and index >= depth - len(self._queues)
                 timing: Any = False

@@ -92,7 +92,7 @@ class KernelBindings(Closeable):
             which is the values.
 
     Raises:
-        PumiceError: the values cannot be made, or are not what the kernel takes.
+        PumiceError: the values cannot be made, or do not match the kernel.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class KernelBindings(Closeable):
         self.ranges = list(zip(*columns, strict=True))
 
     def buffers(self, feature: str) -> list[DeviceArray]:
-        """Returns the values as buffers. InvalidArgumentError: one is not a buffer, and has no ``feature``."""
+        """Returns the values as buffers. InvalidArgumentError: a value is not a buffer and has no ``feature``."""
         arrays = [value for value in self.values if isinstance(value, DeviceArray)]
         if len(arrays) < len(self.values):
             raise InvalidArgumentError(f"{self._name}: images and samplers have no {feature}; bind them")

@@ -23,7 +23,7 @@ from ...status import InvalidArgumentError
 from .workload import WorkloadContext
 
 BUILTIN: Final = "builtin:"
-"""Begins the ``source`` of kernels that come with pumice."""
+"""The prefix of ``source`` for kernels that come with pumice."""
 
 _MAX_QUEUES: Final = 64
 # The segments that the host can sleep in, and the setting that adds the segment to samples.
@@ -158,6 +158,6 @@ class PlantedSleep:
             )
 
     def at_end_of(self, segment: str) -> None:
-        """Sleeps if that is the segment; at its end, so that the sleep adds to it."""
+        """Sleeps if this is the chosen segment, at its end, so that the sleep adds to it."""
         if segment == self.segment:
             time.sleep(self._seconds)

@@ -20,7 +20,7 @@ from ..definition.inputs import make_array, with_folder
 from .clock import RawSample
 from .workload import Load, Usage, Workload, WorkloadContext
 
-# Of the reference: how many a program's dispatches have is not known.
+# The reference's number of workgroups, as the number in a program's dispatches is unknown.
 _GROUPS: Final = 64
 
 

@@ -1,6 +1,6 @@
 """The memory bandwidth and the arithmetic rate of a device, measured by kernels that do nothing else.
 
-They are not a data sheet's figures but those of a plain kernel: the copy kernel and vkCmdCopyBuffer over arrays that
+The figures are not a data sheet's, but those of plain kernels: the copy kernel and vkCmdCopyBuffer over arrays that
 exceed all caches, and fused multiply-adds of 32-bit floats in independent chains. Each is the median of repeated runs
 in the best of several launches.
 """
@@ -36,7 +36,7 @@ class Peaks:
     Attributes:
         peaks: ``"GB/s"``, bytes read and written together, and ``"GFLOP/s"`` of 32-bit floats, a multiply-add being
             two.
-        details: the way that each peak was reached.
+        details: the conditions under which each peak was reached.
     """
 
     peaks: Mapping[str, float]

@@ -1,13 +1,13 @@
 """Reference kernels: a constant load throughout a run, whose times show whether the machine has changed.
 
-A load is a number of workgroups over a number of bytes, waited for in one way. It is measured at two numbers of rounds
-of arithmetic, neighbouring powers of two that take less and more than a wanted time, and without arithmetic. So two
-runs of a study have a number in common even if the machine's state, or the point that the reference is like, differs by
-up to a factor of two, and at least one in any case. Their readings can be compared, unlike those of freely calibrated
+A load is a number of workgroups over a number of bytes, with a kind of wait. It is measured at two numbers of rounds of
+arithmetic, neighbouring powers of two that take less and more than a wanted time, and without arithmetic. So two runs
+of a study have a number in common even if the machine's state, or the point that the reference is like, differs by up
+to a factor of two, and at least one in any case. Their readings can be compared, unlike those of freely calibrated
 kernels.
 
-The reference is reopened now and then, as two equal instances differ by where they lie in memory. A reading is the
-median of a few runs: it varies as the times of samples do. (The fastest run would leave out what slows samples down.)
+The reference is reopened now and then, as two equal instances differ by their address in memory. A reading is the
+median of a few runs: it varies like the times of samples. (The fastest run would exclude what slows samples down.)
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _RUNS: Final = 3
 _LAST: Final = 5
 _MIN_READINGS: Final = 15
 _KEPT: Final = 2000
-# Readings per instance: equal instances differ by where they lie in memory.
+# Readings per instance, as equal instances differ by their address in memory.
 _INSTANCE: Final = 12
-# Standard errors of a median of the last readings that noise hardly reaches.
+# Standard errors of a median of the last readings, a number that noise hardly reaches.
 _CERTAIN: Final = 4.0
 # The share of the wanted time that is enough.
 _NEARLY: Final = 0.7
@@ -96,7 +96,7 @@ class ReferenceKernel(Closeable):
             raise
 
     def _open(self) -> None:
-        """Opens a new instance in place of the current one, at another place in memory if the driver chooses one."""
+        """Opens a new instance in place of the current one, at another address in memory if the driver chooses one."""
         array = self._device.zeros((self._elements, 4), "float32")
         try:
             kernel = Kernel(
@@ -173,8 +173,8 @@ class ReferenceKernel(Closeable):
         )
 
     def changed(self, limit: float) -> bool:
-        """Whether the last readings differ from most of the run's by more than ``limit``, a fraction, and by more than
-        successive readings differ by noise.
+        """Whether the last readings differ from most of the run's by more than the fraction ``limit``, and by more than
+        noise.
         """
         if len(self._changes) < _MIN_READINGS:
             return False

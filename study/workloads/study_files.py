@@ -1,4 +1,4 @@
-"""The files that points name, read once: results keep them, workers receive them, and copies of them are measured.
+"""The files of points, read once: they are stored in results and sent to workers, and their copies are measured.
 
 Copies have relative names in one folder: files in the study's folder keep theirs, others go to ``outside``, those of
 the other side of a study to ``against``. Sources are compiled to ``compiled``; kernels that come with pumice are copied
@@ -35,7 +35,7 @@ class StudyFiles:
 
     Args:
         study: the study of the points.
-        sent: whether the files are for another machine: then files of any size are copied. Otherwise files that are too
+        sent: whether the files are for another machine; then files of any size are copied. Otherwise files that are too
             large to be kept stay in place, and inputs relative to the working folder are not taken.
 
     Attributes:
@@ -50,7 +50,7 @@ class StudyFiles:
         self._used: dict[int, tuple[KeptFile, ...]] = {}
 
     def used_by(self, point: int) -> tuple[KeptFile, ...]:
-        """Returns the files of a point as results keep them; none before they were taken."""
+        """Returns the files of a point as stored in results; none before they were taken."""
         return self._used.get(point, ())
 
     def take(self, point: Point, minor: int) -> Point:
@@ -164,7 +164,7 @@ def _not_kept(name: str, kept: KeptFiles) -> NotFoundError:
 
 
 def _compiled_name(source: str, settings: Mapping[str, object], minor: int) -> str:
-    """Names a source with everything its SPIR-V depends on, as on a command line."""
+    """Names a source with all options that affect its SPIR-V, as on a command line."""
     if source.startswith(BUILTIN):
         return source
     words = [source]

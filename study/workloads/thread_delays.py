@@ -45,7 +45,7 @@ class ThreadDelays(Closeable):
                 self._files[name] = os.open(tasks[name] / "schedstat", os.O_RDONLY)
 
     def read(self) -> ThreadTimes:
-        """Returns the nanoseconds of waiting and running by thread; empty where the system does not tell."""
+        """Returns the nanoseconds of waiting and running by thread; empty if the system does not report them."""
         times = {}
         for name, file in self._files.items():
             with contextlib.suppress(OSError, ValueError, IndexError):  # ended in between
@@ -59,7 +59,10 @@ class ThreadDelays(Closeable):
 
 
 def since(before: ThreadTimes, after: ThreadTimes) -> tuple[int, int] | None:
-    """Returns the nanoseconds of waiting and of running between two readings; ``None`` if the system does not tell."""
+    """Returns the nanoseconds of waiting and of running between two readings.
+
+    ``None`` if the system does not report them.
+    """
     if not after:
         return None
     pairs = [(before.get(name, (0, 0)), now) for name, now in after.items()]

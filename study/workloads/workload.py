@@ -25,9 +25,10 @@ from .thread_delays import ThreadDelays
 
 
 class DevicePool(Closeable):
-    """The devices of a run, each opened once for each combination of options, all with the options in ``asked``.
-    Pipelines are not cached on disk, so that the first call of a kernel shows its whole cost. ``delays`` are those
-    of this process's threads. One thread at a time.
+    """The devices of a run, each opened once per combination of options, all with the options in ``asked``.
+
+    Pipelines are not cached on disk, so that a kernel's first call shows its whole cost. ``delays`` are those of this
+    process's threads. One thread at a time.
     """
 
     def __init__(self, *, validation: bool | None = None, asked: Mapping[str, bool] | None = None) -> None:
@@ -125,7 +126,7 @@ class Workload(abc.ABC):
         self.device: Device = context.pool.open(context.uri, options)
 
     def first(self) -> RawSample:
-        """Makes the first call, with everything that is created for it."""
+        """Makes the first call, which creates everything that it needs."""
         return self.sample()
 
     @abc.abstractmethod

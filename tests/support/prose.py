@@ -21,7 +21,7 @@ from typing import NamedTuple
 from import_graph import ROOT, source_files
 
 # The most places of each rule. These numbers only ever become smaller.
-LIMITS = {"first words": 0, "phrases": 34, "names": 37}
+LIMITS = {"first words": 0, "phrases": 1, "names": 3}
 FIRST_WORDS = re.compile(r"(What|How|Where|Whose|Of|By|Holds that)\b")
 PHRASES = re.compile(
     r"\b(as many|so often|of whole (bytes|words)|by which ties go|which ties|(is|are|was|were) told|lets go of|"

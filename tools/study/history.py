@@ -95,7 +95,7 @@ def sparkline(point: PointHistory) -> Text:
     begin = max(0, len(point.entries) - _MAX_BARS)
     logs = [math.log(entry.level) for entry in point.entries[begin:]]
     low, span = min(logs), max(logs) - min(logs)
-    changed = {change.place: change.ratio for change in point.changes}
+    changed = {change.start: change.ratio for change in point.changes}
     for index, value in enumerate(logs, begin):
         ratio = changed.get(index)
         style = "" if ratio is None else "bold red" if ratio > 1 else "bold green"
@@ -106,7 +106,7 @@ def sparkline(point: PointHistory) -> Text:
 
 def change_text(point: PointHistory, change: Change) -> str:
     """Formats a change: ``+5.2 % [+4.1, +6.3] since 1a2b3c4d5 "The subject"``."""
-    entry = point.entries[change.place]
+    entry = point.entries[change.start]
     low, high = change.interval
     ends = f" [{100 * (low - 1):+.1f}, {100 * (high - 1):+.1f}]" if math.isfinite(low) else ""
     since = f'{entry.revision.name} "{entry.revision.subject}"' if entry.revision else str(entry.folder)

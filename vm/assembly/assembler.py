@@ -1,4 +1,4 @@
-"""The assembler: makes a module of VM assembly text.
+"""The assembler: makes modules from VM assembly text.
 
 ::
 
@@ -26,7 +26,7 @@ _MAX_GLOBAL_BYTES: Final = 0x7FFF_FFFF
 
 
 def assemble(text: str, *, file_name: str = "<text>", bytecode_version: int | None = None) -> ModuleDef:
-    """Returns the module that a text in VM assembly describes. It has debug information where the text has ``loc(…)``.
+    """Returns the module of a VM assembly text, with debug information if the text has ``loc(…)``.
 
     The bytecode is encoded as written and not verified.
 
@@ -59,20 +59,22 @@ def assemble(text: str, *, file_name: str = "<text>", bytecode_version: int | No
         types=tuple(symbols.types),
         dependencies=tuple(module.dependencies.values()),
         imports=tuple(module.imports.values()),
-        exports=tuple(ExportDef(name, symbols.local_ordinal(each)) for name, each in module.exports.items()),
-        signatures=tuple(Signature(each.calling_convention, each.attributes) for each in module.functions.values()),
+        exports=tuple(ExportDef(name, symbols.local_ordinal(function)) for name, function in module.exports.items()),
+        signatures=tuple(
+            Signature(function.calling_convention, function.attributes) for function in module.functions.values()
+        ),
         rodata=tuple(memoryview(data) for data in module.rodata),
         global_bytes=symbols.global_bytes,
         global_refs=symbols.global_refs,
         functions=tuple(bytecode.functions),
         bytecode_version=bytecode_version,
         bytecode=bytecode.code(),
-        debug=bytecode.debug() if any(each.has_places for each in module.functions.values()) else None,
+        debug=bytecode.debug() if any(function.has_places for function in module.functions.values()) else None,
     )
 
 
 class _Symbols:
-    """The names of a module and their ordinals. Types and unnamed globals are added as functions name them."""
+    """The names of a module and their ordinals. Types and unnamed globals are added when functions refer to them."""
 
     def __init__(self, source: SourceText, module: ModuleSyntax) -> None:
         self._source = source
@@ -96,7 +98,7 @@ class _Symbols:
                 self.global_refs += 1
 
     def type_ordinal(self, name: str) -> int:
-        """Returns the index in the type table of ``!vm.buffer``, or of ``vm.buffer`` if that is written."""
+        """Returns the index of ``!vm.buffer`` in the type table, or of ``vm.buffer`` if so written."""
         if name.startswith("vm.") and f"!{name}" in self.types:
             name = f"!{name}"
         return self.types.setdefault(name, len(self.types))
@@ -127,8 +129,8 @@ class _Symbols:
     def function_ordinal(self, token: Token) -> int:
         """Returns the ordinal of a function, with the import bit for an imported one.
 
-        ``@a.b`` is the import of that name, else the module's own ``@b`` where the module is ``a``, else the function
-        of that name; ``@module:3`` is the module's function 3.
+        ``@a.b`` is the import of that name, else ``@b`` of this module if it is named ``a``, else the function of that
+        name; ``@module:3`` is the module's function 3.
         """
         name, digits = token.name, token.ordinal
         if digits is not None:
@@ -148,7 +150,7 @@ class _Symbols:
         return self._functions[token.name]
 
     def results_of(self, token: Token) -> tuple[str, ...]:
-        """Returns the results of a function, a letter of its calling convention each."""
+        """Returns the results of a function, as letters of its calling convention."""
         return CallingConvention.parse(self._conventions[self.function_ordinal(token)]).results
 
     def _numbered_function(self, token: Token, name: str, digits: str) -> int:
@@ -196,16 +198,16 @@ def _encoded(function: FunctionSyntax, symbols: _Symbols, source: SourceText, is
         encoder.block(block.label and block.label.text)
         for instruction in block.instructions:
             encoder.instruction(
-                instruction.operation, [resolved(value) for value in instruction.values], instruction.place
+                instruction.operation, [resolved(value) for value in instruction.values], instruction.location
             )
             registers = max(registers, _result_registers(instruction, symbols))
     return encoder, registers
 
 
 def _result_registers(instruction: InstructionSyntax, symbols: _Symbols) -> int:
-    """Returns the number of 32-bit registers that the pairs among a call's results need.
+    """Returns the number of 32-bit registers needed for pairs among a call's results.
 
-    The text may name a pair by its low register alone: only the callee's convention tells.
+    The text may write a pair as its low register, so only the callee's convention shows pairs.
     """
     if instruction.operation.mnemonic not in CALLS:
         return 0

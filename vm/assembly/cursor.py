@@ -1,4 +1,4 @@
-"""A position in one line of VM assembly, and errors that say what was expected there."""
+"""A position in a line of VM assembly, and errors that say what was expected there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Cursor:
 
     @property
     def next(self) -> Token:
-        """The next token; at the end of the line always the ``END`` token."""
+        """The next token; the ``END`` token at the end of the line."""
         return self._tokens[self._position]
 
     @property
@@ -44,14 +44,14 @@ class Cursor:
         return True
 
     def expect(self, text: str) -> Token:
-        """Returns the next token, which has to be ``text``."""
+        """Returns the next token, which must be ``text``."""
         token = self.next
         if not self.accept(text):
             raise self.unexpected(f"'{text}'")
         return token
 
     def expect_kind(self, kind: TokenKind, expected: str) -> Token:
-        """Returns the next token, which has to be of a kind; ``expected`` is how the error calls it."""
+        """Returns the next token, which must be of a kind; ``expected`` describes it in errors."""
         if self.next.kind is not kind:
             raise self.unexpected(expected)
         return self.take()
@@ -108,7 +108,7 @@ class Cursor:
             raise self.error(token, f"{noun}: expected {error}, got {token}") from None
 
     def once(self, token: Token, noun: str, known: Container[str]) -> str:
-        """Returns the name of a token, a symbol's without its sigil; an error if it is known."""
+        """Returns the name of a token, without a symbol's sigil; raises if the name is known."""
         name = token.name if token.kind is TokenKind.SYMBOL else token.text
         if name in known:
             raise self.error(token, f"expected each {noun} once, got {token} again")

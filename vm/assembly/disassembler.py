@@ -1,9 +1,8 @@
 """The disassembler: VM assembly text of bytecode.
 
-The text is that of ``iree-dump-module``, which ``iree-as-module`` and ``assembler`` read; ``syntax`` has the
-form of each instruction. Where the two peers disagree (indirect globals, ``trace``,
-``print``) it is the form that the assembler reads. ``switch.ref`` is written like ``select.ref``: the peers have no
-readable text for it.
+The text is that of ``iree-dump-module``, which ``iree-as-module`` and ``assembler`` read; ``syntax`` has the form of
+each instruction. If the two peers disagree (indirect globals, ``trace``, ``print``), the assembler's form is written.
+``switch.ref`` is written like ``select.ref``, as the peers have no readable text for it.
 
 Assembling the text again gives the same bytecode, except for three things that the peer's text cannot express:
 signaling NaNs, quotes and line breaks in messages (both get a comment), and a MOVE bit that has no effect. With
@@ -38,10 +37,10 @@ def disassemble_module(
 
     Args:
         offsets: whether each line of a function starts with its pc, ``[0000001A]``; assemblers skip it.
-        rodata: whether constants are written, two characters a byte. Without them the text does not assemble.
-        exact: whether every function assembles to the same bytes, and attributes, dependencies and places in source
-            files are written too. ``iree-as-module`` does not read all of it.
-        places: whether comments say where instructions come from, as far as the module knows.
+        rodata: whether constants are written, two characters per byte. Without them the text does not assemble.
+        exact: whether every function assembles to the same bytes, and attributes, dependencies and source locations are
+            also written. ``iree-as-module`` does not read all of it.
+        places: whether comments give known source locations of instructions.
     """
     definition = module.definition
     lines = [f"vm.module {_symbol(definition.name)} version {definition.version}"]
@@ -65,7 +64,7 @@ def disassemble_module(
 
 
 def disassemble_function(module: VerifiedModule, ordinal: int, *, offsets: bool = False, places: bool = False) -> str:
-    """Returns the assembly of one function, with its exports; OutOfRangeError if there is none of that ordinal."""
+    """Returns the assembly of one function, with its exports; OutOfRangeError if there is no such ordinal."""
     if not 0 <= ordinal < len(module.functions):
         raise OutOfRangeError(f"expected a function ordinal from 0 to {len(module.functions) - 1}, got {ordinal}")
     return "\n".join(_Writer(module, places=places).function(module.functions[ordinal], offsets)) + "\n"
@@ -140,8 +139,8 @@ class _Writer:
     def function(self, function: VerifiedFunction, offsets: bool) -> list[str]:
         name = self._names[function.ordinal]
         lines = [
-            f"vm.export {_symbol(each)}" if each == name else f"vm.export {_symbol(each)} = {_symbol(name)}"
-            for each in self._exports.get(function.ordinal, ())
+            f"vm.export {_symbol(export)}" if export == name else f"vm.export {_symbol(export)} = {_symbol(name)}"
+            for export in self._exports.get(function.ordinal, ())
         ]
         arguments = ", ".join(
             f"{register_text(register, _TYPES[str(letter)])}: {_TYPES[str(letter)]}"
@@ -151,25 +150,26 @@ class _Writer:
         signature = self._definition.signatures[function.ordinal]
         attributes = _attributes(signature.attributes) if self._exact else ""
         lines.append(f"vm.func {_symbol(name)}({arguments}) -> ({results}){attributes} {{")
-        markers = [each.pc for each in function.instructions if each.operation.form == "block"]
+        markers = [marker.pc for marker in function.instructions if marker.operation.form == "block"]
         blocks = {pc: f"^bb{index}" for index, pc in enumerate(markers)}
         descriptor = self._definition.functions[function.ordinal]
         code = self._definition.bytecode[descriptor.offset : descriptor.offset + descriptor.length]
-        place = ""
-        for each in function.instructions:
-            found = self._place(function.ordinal, each.pc) if each.operation.form != "block" else place
-            if found != place:
-                place = found
-                lines.append(f"  {place}".rstrip())
-            text = f"{blocks[each.pc]}:" if each.operation.form == "block" else "  " + self._text(each, blocks, code)
-            lines.append(f"[{each.pc:08X}]{text}" if offsets else text)
+        location = ""
+        for instruction in function.instructions:
+            pc = instruction.pc
+            if instruction.operation.form == "block":
+                text = f"{blocks[pc]}:"
+            else:
+                text = "  " + self._text(instruction, blocks, code)
+                previous, location = location, self._location(function.ordinal, pc)
+                if location != previous:
+                    lines.append(f"  {location}".rstrip())
+            lines.append(f"[{pc:08X}]{text}" if offsets else text)
         lines.append("}")
         return lines
 
-    def _place(self, ordinal: int, pc: int) -> str:
-        """Returns an instruction's source location, as the assembler reads it or as a comment; empty
-        if it is unknown.
-        """
+    def _location(self, ordinal: int, pc: int) -> str:
+        """Returns an instruction's source location, in the assembler's form or as a comment; empty if unknown."""
         debug = self._definition.debug
         if debug is None or not (self._exact or self._places):
             return ""
@@ -178,10 +178,10 @@ class _Writer:
             location = debug.location_of(ordinal if name is None else name, pc)
             return "" if location is None else f"// {_unquoted(location)}"
         number = self._maps[ordinal].location_at(pc) if self._maps else None
-        place = None if number is None else debug.locations[number]
-        if not isinstance(place, FileLineCol):
+        position = None if number is None else debug.locations[number]
+        if not isinstance(position, FileLineCol):
             return "loc(unknown)" if self._maps else ""
-        return f"loc({_escaped(place.filename.encode())}:{place.line}:{place.column})"
+        return f"loc({_escaped(position.filename.encode())}:{position.line}:{position.column})"
 
     def _text(self, instruction: Instruction, blocks: dict[int, str], code: memoryview) -> str:
         operation = instruction.operation
@@ -200,7 +200,7 @@ class _Writer:
     def _value(
         self, field: Field, value: FieldValue, blocks: dict[int, str], instruction: Instruction, code: memoryview
     ) -> tuple[str, str]:
-        """Returns the text of a field, and a comment on it."""
+        """Returns the text of a field, and a comment about it."""
         match field.kind:
             case FieldKind.REGISTER:
                 register = cast(int, value)
@@ -245,7 +245,7 @@ class _Writer:
         if ordinal & IMPORT_BIT:
             return _symbol(self._definition.imports[ordinal & ~IMPORT_BIT].name)
         name = self._module.functions[ordinal].name
-        # Functions that are not exported have no names of their own.
+        # Functions that are not exported have no names.
         module = _symbol(self._definition.name)
         return f"{module}:{ordinal}" if name is None else _symbol(f"{self._definition.name}.{name}")
 
@@ -280,7 +280,7 @@ def _float(kind: FieldKind, value: float, instruction: Instruction, code: memory
     return f"bits({bits:#x})" if exact else text, f"signaling, {bits:#x}"
 
 
-# The first text of an instruction is that of the peer's disassembler; of these forms its assembler reads another one.
+# The first text of an instruction is that of the peer's disassembler; for these forms its assembler reads another text.
 _FORM_WRITTEN: Final = {
     "global_load_indirect": 1,
     "global_store_indirect": 1,
@@ -292,7 +292,7 @@ _FORM_WRITTEN: Final = {
 
 @cache
 def _layout(operation: Operation) -> tuple[tuple[int, ...], tuple[str | int, ...]]:
-    """Returns indices of the fields before the mnemonic, and what stands after it: texts and indices of fields."""
+    """Returns the indices of the fields before the mnemonic, and the texts and field indices after it."""
     names = {field.name: index for index, field in enumerate(operation.fields)}
     form = text_forms(operation)[_FORM_WRITTEN.get(operation.form, 0)]
     pieces: list[str | int] = []
@@ -302,7 +302,7 @@ def _layout(operation: Operation) -> tuple[tuple[int, ...], tuple[str | int, ...
             index = names.get(name)
             kind = None if index is None else operation.fields[index].kind
             attached = kind in (FieldKind.BRANCH_OPERANDS, FieldKind.BRANCH_TABLE)
-            # A type that has no effect when read; the peer prints this one.
+            # A type without effect; the peer prints this type.
             piece: str | int = "!vm.ref<?>" if index is None else index
         else:
             attached = word in ",()[]" or pieces[-1:] == ["default"]

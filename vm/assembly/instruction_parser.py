@@ -1,7 +1,7 @@
-"""Parses one line of VM assembly that is an instruction: mnemonic, operands, results.
+"""Parses a line of VM assembly with an instruction: mnemonic, operands, results.
 
-The operands of instructions are in the instruction set (``.bytecode.isa``), their text in
-``syntax``; no instruction has code of its own here.
+The operands of instructions are in the instruction set (``.bytecode.isa``), their text in ``syntax``; no instruction
+has special code here.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _PAIRS: Final = frozenset({"i64", "f64"})
 
 
 class InstructionParser:
-    """Parses one line, an instruction of one version's instruction set, once: call ``parse``.
+    """Parses one instruction line, in the instruction set of a version; call ``parse`` once.
 
-    Registers that it names are added to the function's counts.
+    The registers are added to the function's counts.
     """
 
     def __init__(self, source: SourceText, isa: Isa, tokens: list[Token], function: FunctionSyntax) -> None:
@@ -45,7 +45,7 @@ class InstructionParser:
         self._values: dict[str, Value] = {}
 
     def parse(self) -> InstructionSyntax:
-        """Returns the instruction; InvalidArgumentError if it is none of the instruction set, or not in its form."""
+        """Returns the instruction; InvalidArgumentError if it is not in the instruction set, or not in its form."""
         cursor = self._cursor
         results: list[Token] = []
         if cursor.next.kind is TokenKind.REGISTER:
@@ -63,7 +63,7 @@ class InstructionParser:
     def _operation(self, token: Token) -> Operation:
         name = token.text.removeprefix("vm.")
         operation = self._isa.operations.get(name)
-        # The marker is written as a label: its mnemonic would make a block that is not counted.
+        # The marker is written as a label, as its mnemonic would make an uncounted block.
         if operation is not None and operation.form != "block":
             return operation
         major, minor = self._isa.version
@@ -177,7 +177,7 @@ class InstructionParser:
         return data
 
     def _listed(self, kind: TokenKind, read: Callable[[], int]) -> tuple[int, ...]:
-        """Returns values with commas between them, as long as the next token is of a kind."""
+        """Returns values separated by commas, as long as the next token is of a kind."""
         first = self._cursor.next
         values: list[int] = []
         while self._cursor.next.kind is kind or (values and self._cursor.next.text == ","):
@@ -227,8 +227,8 @@ class InstructionParser:
 def parse_register(cursor: Cursor, token: Token, field: Field, function: FunctionSyntax) -> int:
     """Returns the 16 bits of a register in a field: ``%i0``, ``%i0:1``, ``%r0`` or ``%R0``, which moves the reference.
 
-    The field says which bank it has to be of, and whether it may be moved; the function's register counts grow as
-    needed. InvalidArgumentError for another bank, an odd pair, an ordinal that no function can have.
+    The field determines its bank, and whether it may be moved; the function's register counts grow as needed.
+    InvalidArgumentError for another bank, an odd pair, or an ordinal beyond the limit.
     """
     body, _, high = token.text[1:].partition(":")
     sigil, digits = body[:1], body[1:]
@@ -260,7 +260,7 @@ def parse_register(cursor: Cursor, token: Token, field: Field, function: Functio
         return REF_BIT | MOVE_BIT | ordinal
     if is_pair and (int(high) != ordinal + 1 or ordinal % 2):
         raise cursor.error(token, f"expected an even register and the one after it, such as %i2:3, got {token}")
-    # In a list a pair may be named by its low register alone, as disassemblers do.
+    # In a list a pair may be written as its low register, as in disassemblers.
     span = 2 if is_pair or bank in _PAIRS else 1
     if span == 2 and ordinal % 2:
         raise cursor.error(token, f"expected an even register, which an {bank or 'i64'} starts at, got {token}")

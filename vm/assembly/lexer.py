@@ -33,7 +33,7 @@ class TokenKind(enum.Enum):
 
 
 class Token(NamedTuple):
-    """One token and its place."""
+    """One token and its position."""
 
     kind: TokenKind
     text: str  # as written, quotes and sigils included; empty at the end of a line
@@ -101,7 +101,7 @@ class SourceText:
         return self.error(at, f"expected {expected}, got {at}{hint}")
 
     def statements(self) -> Iterator[list[Token]]:
-        """Yields the tokens of every line that has any; each list ends with an ``END`` token."""
+        """Yields the tokens of every non-empty line; each list ends with an ``END`` token."""
         for number, line in enumerate(self.lines):
             tokens = self._tokens(number, line)
             if len(tokens) > 1:
@@ -132,7 +132,7 @@ class SourceText:
             tokens.append(Token(kind, line[start:end], number, start))
             position = end
             if kind is TokenKind.PUNCTUATION and line[position - 1] == "=" and tokens[0].text == "vm.rodata":
-                # Bytes in hexadecimal are not tokens: the parser takes the rest of the line.
+                # Hexadecimal bytes are not tokens: the parser reads the rest of the line.
                 comment = _BEFORE_COMMENT.match(line, position)
                 position = comment.end() if comment else position
 
@@ -164,7 +164,7 @@ class SourceText:
 
     def _error_at(self, number: int, column: int, message: str) -> InvalidArgumentError:
         line = self.lines[number]
-        # Long lines do not fit a terminal: show a window around the caret.
+        # Long lines do not fit a terminal, so a window around the caret is shown.
         start = 0 if column <= _MAX_SHOWN - 20 else column - _MAX_SHOWN // 2
         shown = "".join(c if c.isprintable() else " " for c in line[start : start + _MAX_SHOWN])
         caret = " " * (column - start) + "^"

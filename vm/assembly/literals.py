@@ -1,9 +1,9 @@
 """Numbers and strings of VM assembly text, exactly as they are encoded.
 
 Integers are decimal or hexadecimal. Floating-point numbers are decimal, hexadecimal (``0x1.8p3``), ``inf`` or ``nan``,
-``nan(0x1)`` with the payload that C's ``strtod`` gives it, each with an optional sign; ``bits(0x7FA00000)`` is any
-value by its bits. Strings are UTF-8 as they stand, or with escapes, ``e"\\"\\n\\x00"``: ``\\"``, ``\\\\``, ``\\n``,
-``\\r``, ``\\t`` and bytes in hexadecimal.
+or ``nan(0x1)`` with the payload of C's ``strtod``, each with an optional sign; ``bits(0x7FA00000)`` is a value by its
+bits. Strings are literal UTF-8, or have escapes, ``e"\\"\\n\\x00"``: ``\\"``, ``\\\\``, ``\\n``, ``\\r``, ``\\t`` and
+bytes in hexadecimal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_CHARACTERS: Final = 63
 
 
 class LiteralError(Exception):
-    """A problem with a literal; the caller adds its place and raises the error that users see."""
+    """A problem with a literal; the caller adds its location and raises the user's error."""
 
 
 def integer(text: str, bits: int, *, signed: bool) -> int:
@@ -46,7 +46,7 @@ def integer(text: str, bits: int, *, signed: bool) -> int:
 def float_bits(text: str, bits: int) -> int:
     """Returns the 32 or 64 bits of a floating-point literal, rounded once, to nearest, ties to even.
 
-    LiteralError for no number, one that is too large, or a number other than 0 that rounds to 0.
+    LiteralError for a text that is no number, a number that is too large, or a nonzero number that rounds to 0.
     """
     if len(text) > _MAX_CHARACTERS:
         raise LiteralError(f"a literal of at most {_MAX_CHARACTERS} characters, got {len(text)}")
@@ -70,7 +70,7 @@ _ESCAPED: Final = {b'"': b'"', b"\\": b"\\", b"n": b"\n", b"r": b"\r", b"t": b"\
 
 
 def string_bytes(text: str) -> bytes:
-    """Returns the bytes of a string literal, quotes included in ``text``."""
+    """Returns the bytes of a string literal; ``text`` includes the quotes."""
     try:
         data = text.encode()
     except UnicodeEncodeError:
@@ -110,7 +110,7 @@ def _finite_bits(body: str, bits: int) -> int:
         return 0
     if bits == 64:
         return int.from_bytes(struct.pack("<d", value), "little")
-    # Rounded to odd, a double that is not exact is on the right side of every tie between two f32.
+    # Rounded to odd, an inexact double is on the right side of every tie between two f32.
     exact = value if body.startswith("0x") else Fraction(body)
     if exact != value and not struct.pack("<d", value)[0] & 1:
         value = math.nextafter(value, math.inf if exact > value else 0.0)

@@ -49,7 +49,7 @@ class AssemblyParser:
         self._isa = isa
         self._module = ModuleSyntax()
         self._function: FunctionSyntax | None = None
-        self._place: FileLineCol | None = None
+        self._current_location: FileLineCol | None = None
         self._labels: set[str] = set()
         self._directives = {
             "vm.func": self._function_header,
@@ -61,7 +61,7 @@ class AssemblyParser:
         }
 
     def parse(self) -> ModuleSyntax:
-        """Returns the text's syntax; InvalidArgumentError at the first token that is not as expected."""
+        """Returns the text's syntax; raises InvalidArgumentError at the first unexpected token."""
         started = False
         last = Token(TokenKind.END, "", 0, 0)
         for tokens in self._source.statements():
@@ -212,7 +212,7 @@ class AssemblyParser:
         cursor.expect("{")
         function.calling_convention = f"0{arguments or 'v'}_{results or 'v'}"
         self._module.functions[name] = function
-        self._place = None
+        self._current_location = None
         self._function = function
         self._labels.clear()
 
@@ -264,30 +264,31 @@ class AssemblyParser:
             cursor.expect(":")
             cursor.expect_end()
             self._labels.add(cursor.once(first, "block", self._labels))
-            # Instructions before the first label are the entry block; without any, the label is the entry's.
+            # Instructions before the first label are the entry block; without such instructions, the label is the
+            # entry's.
             if len(blocks) == 1 and blocks[0].label is None and not blocks[0].instructions:
                 blocks[0].label = first
             else:
                 blocks.append(BlockSyntax(first))
         elif first.text == "loc":
             function.has_places = True
-            self._place = self._location(Cursor(self._source, tokens))
+            self._current_location = self._location(Cursor(self._source, tokens))
         else:
             instruction = InstructionParser(self._source, self._isa, tokens, function).parse()
-            instruction.place = self._place
+            instruction.location = self._current_location
             blocks[-1].instructions.append(instruction)
 
     def _location(self, cursor: Cursor) -> FileLineCol | None:
         cursor.take()
         cursor.expect("(")
-        place = None
+        location = None
         if not cursor.accept("unknown"):
             file_name = cursor.text("a file's name")
             numbers = []
             for noun in ("a line", "a column"):
                 cursor.expect(":")
                 numbers.append(cursor.integer(31, signed=False, noun=noun))
-            place = FileLineCol(file_name, *numbers)
+            location = FileLineCol(file_name, *numbers)
         cursor.expect(")")
         cursor.expect_end()
-        return place
+        return location

@@ -1,7 +1,7 @@
 """The syntax of VM assembly text as plain values, and the text form of each instruction.
 
-``parser`` and ``instruction_parser`` make these from tokens; ``assembler`` makes bytecode of
-them. Names are still names here: blocks, functions, globals and types are resolved when the bytes are made.
+``parser`` and ``instruction_parser`` make these from tokens; ``assembler`` makes bytecode from them. Names of blocks,
+functions, globals and types are resolved only when the bytes are made.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class GlobalReference:
     """A global, by its name or by its position."""
 
     token: Token  # the symbol, or the first token of ``.rwdata[…]`` or ``.refs[…]``
-    ordinal: int | None  # byte offset or reference ordinal where the text gives it, ``None`` for a name
+    ordinal: int | None  # byte offset or reference ordinal if the text has it, ``None`` for a name
     size: int  # in bytes, 0 for a reference
 
 
@@ -35,16 +35,16 @@ Value: TypeAlias = int | bytes | tuple[int, ...] | str | Token | GlobalReference
 
 @dataclass(slots=True)
 class InstructionSyntax:
-    """One instruction; ``values`` is parallel to ``operation.fields``; ``place`` is where it comes from, if known."""
+    """An instruction; ``values`` is parallel to ``operation.fields``; ``location`` is the source's, if known."""
 
     operation: Operation
     values: tuple[Value, ...]
-    place: FileLineCol | None = None
+    location: FileLineCol | None = None
 
 
 @dataclass(slots=True)
 class BlockSyntax:
-    """A block: its label, ``None`` for an entry block without one, and its instructions."""
+    """A block: its label (``None`` for an unlabelled entry block), and its instructions."""
 
     label: Token | None
     instructions: list[InstructionSyntax] = field(default_factory=list)
@@ -52,7 +52,7 @@ class BlockSyntax:
 
 @dataclass(slots=True)
 class FunctionSyntax:
-    """A function, with the numbers of the registers that its header and body name."""
+    """A function, with the numbers of registers in its header and body."""
 
     token: Token  # its symbol
     name: str
@@ -81,10 +81,10 @@ class ModuleSyntax:
 
 
 # The text of instructions after the mnemonic, by the name of their form in the instruction set. Words in angle brackets
-# are fields, others are literal. Written registers that a form does not name come before the mnemonic, ``%i0 = ``. Of
-# several texts the first whose words all occur in the line is taken, otherwise the last. Forms that are not here are
-# all fields except written registers, in the order of their bytes, with commas. ``<-name>`` is a type without effect;
-# ``<name/list>`` is the list type of which the field is the element type.
+# are fields, other words are literal. Written registers that a form does not name precede the mnemonic, ``%i0 = ``. Of
+# several texts, the first whose words all occur in the line is used, otherwise the last. Forms that are not listed
+# consist of all fields except written registers, in byte order, separated by commas. ``<-name>`` is a type without
+# effect; ``<name/list>`` is a list type with the field as its element type.
 _TEXT_FORMS: Final[dict[str, tuple[str, ...]]] = {
     "global_store": ("<value> , <byte_offset>",),
     "global_load_indirect": (".rwdata [ <byte_offset> ]", "<byte_offset>"),

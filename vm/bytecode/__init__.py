@@ -1,4 +1,4 @@
-"""Modules as files and as data: reads, checks, verifies and writes them. The instruction set as one table.
+"""Modules as files and as data: reading, checking, verifying and writing. The instruction set as one table.
 
 Read: archive, calling_convention, debug_database, isa_tables, module_def, declaration, isa, decoder, encoder,
 function_verifier, reader, verifier, writer.

@@ -1,8 +1,7 @@
-"""Module files: finds the FlatBuffer and the constants in one without reading or copying either.
+"""Module files: finds the FlatBuffer and the constants without reading or copying them.
 
 Calling sequence: ``with ModuleArchive.open(path) as archive: module = read_module(archive)``. The file is mapped, not
-read, so pages that are not touched are not loaded. Views that were handed out stay valid after ``close()`` and keep
-the map alive.
+read, so untouched pages are not loaded. Views stay valid after ``close()`` and keep the map alive.
 
 The two forms are those of IREE's compilers (runtime/src/iree/vm/bytecode/archive.c, release 3.13): flat, a 32-bit size
 and the FlatBuffer of that size; and polyglot, the same after a ZIP local file header, so that ZIP tools can list the
@@ -49,8 +48,8 @@ class ModuleArchive(Closeable):
     """One module file, mapped or in memory.
 
     Attributes:
-        name: the name in messages: the path, or as given to ``from_bytes``.
-        rodata_base: the offset in bytes from the file's start that external constants count from.
+        name: the name in messages: the path, or the argument of ``from_bytes``.
+        rodata_base: the offset in bytes from the file's start to the origin of external constants.
     """
 
     def __init__(self, data: memoryview, name: str, mapping: mmap.mmap | None = None) -> None:
@@ -69,7 +68,7 @@ class ModuleArchive(Closeable):
             PermissionDeniedError: the file may not be read.
             InvalidArgumentError: the path is a directory or a device, or the file is empty or not a module file.
             ResourceExhaustedError: there is no room for the map or the file handle.
-            UnavailableError: the operating system failed in another way.
+            UnavailableError: the operating system reported another error.
         """
         mapping = _map_file(Path(path))
         try:
@@ -80,7 +79,7 @@ class ModuleArchive(Closeable):
 
     @staticmethod
     def from_bytes(data: bytes | bytearray | memoryview, name: str = "<memory>") -> ModuleArchive:
-        """Returns an archive over bytes in memory, not copied: they must not change while it or a view of it is in use.
+        """Returns an archive over bytes in memory without a copy; they must not change while it or a view is in use.
 
         Raises:
             InvalidArgumentError: the bytes are not contiguous, or not a module file.
@@ -131,7 +130,7 @@ class ModuleArchive(Closeable):
         return data[start : start + length]
 
     def close(self) -> None:
-        """Unmaps the file, at once or with the last view of it that is in use; idempotent."""
+        """Unmaps the file, immediately or with its last view; idempotent."""
         mapping, self._map = self._map, None
         self._data = None
         if mapping is not None:
@@ -142,7 +141,7 @@ class ModuleArchive(Closeable):
 
 
 def _close_map(mapping: mmap.mmap) -> None:
-    # Views of it in use forbid unmapping; it then ends with the last of them, by its reference count.
+    # Views in use prevent unmapping; the map then ends with the last view, by its reference count.
     with contextlib.suppress(BufferError):
         mapping.close()
 
@@ -165,7 +164,7 @@ def _map_file(path: Path) -> mmap.mmap:
         raise PermissionDeniedError(f"{where}: expected a readable file, got {error.strerror}") from None
     except InvalidArgumentError:
         raise
-    except ValueError as error:  # a NUL in the path, or a file that shrank to nothing
+    except ValueError as error:  # a NUL in the path, or a file truncated to nothing
         raise InvalidArgumentError(f"{where!r}: expected a path to a module file: {error}") from None
     except OSError as error:
         if error.errno in (errno.ENOMEM, errno.EMFILE, errno.ENFILE):

@@ -1,8 +1,8 @@
 """Calling conventions: short texts for the arguments and results of functions.
 
-``0`` (the version), the arguments, ``_``, the results: ``i`` i32, ``I`` i64, ``f`` f32, ``F`` f64, ``r`` reference,
-``v`` alone for none, and among the arguments ``C…D`` for a tuple that is repeated any number of times. The
-``_`` and what follows may be left out. The notation is that of IREE's runtime/src/iree/vm/module.h, release 3.13.
+``0`` (the version), the arguments, ``_``, the results: ``i`` i32, ``I`` i64, ``f`` f32, ``F`` f64, ``r`` reference, a
+single ``v`` for none, and among the arguments ``C…D`` for a tuple that is repeated any number of times. The ``_`` and
+the results may be left out. The notation is that of IREE's runtime/src/iree/vm/module.h, release 3.13.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...base.lazy_dataclass import dataclass
 from ...status import IncompatibleError, InvalidArgumentError, PumiceError, shown
 
 _SCALARS: Final = frozenset("iIfFr")
-# Operand lists count with 16 bits, so no callable function is longer; it also bounds the cost of a forged text.
+# Operand lists have 16-bit counts, so no callable function is longer; the limit also bounds the cost of a forged text.
 _MAX_LENGTH: Final = 1 << 16
 _MAX_CACHED_LENGTH: Final = 1 << 10
 
@@ -35,7 +35,7 @@ Element: TypeAlias = str | Repeated
 
 @dataclass(frozen=True, slots=True)
 class CallingConvention:
-    """A function's arguments and results. Two are equal if they mean the same, even if written differently.
+    """A function's arguments and results. Conventions are equal if they mean the same, even if written differently.
 
     Attributes:
         arguments: the arguments ``i``, ``I``, ``f``, ``F``, ``r`` or ``Repeated``, in order.
@@ -49,13 +49,13 @@ class CallingConvention:
 
     @staticmethod
     def parse(text: str) -> CallingConvention:
-        """Returns the calling convention that ``text`` stands for; equal short texts give the same object.
+        """Returns the calling convention of a text; equal short texts return the same object.
 
-        An empty text is that of a function without arguments and results.
+        An empty text means a function without arguments and results.
 
         Raises:
             InvalidArgumentError: the text is malformed, or longer than 65,536 characters.
-            IncompatibleError: the convention has another version than 0.
+            IncompatibleError: the convention's version is not 0.
         """
         return _parse_cached(text) if len(text) <= _MAX_CACHED_LENGTH else _parse(text)
 
@@ -66,7 +66,7 @@ class CallingConvention:
 
     @property
     def canonical(self) -> str:
-        """The same in full: ``0v_v`` for ``0``."""
+        """The full form: ``0v_v`` for ``0``."""
         return f"0{''.join(map(str, self.arguments)) or 'v'}_{''.join(self.results) or 'v'}"
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class CallingConvention:
 
 
 def parse_named(owner: str, text: str) -> CallingConvention:
-    """Parses a calling convention; errors name its owner."""
+    """Parses a calling convention, with its owner in errors."""
     try:
         return CallingConvention.parse(text)
     except PumiceError as error:

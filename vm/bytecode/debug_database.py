@@ -1,11 +1,11 @@
-"""Source locations of a module's bytecode: the line of the compiled program of each instruction.
+"""Source locations of a module's bytecode: the line of each instruction in the compiled program.
 
 Locations nest (a call site has two, a fused one any number) and refer to each other by index into one table. Files may
-be damaged, so a chain of them may be a cycle: text is made with a bounded walk.
+be damaged, so a chain of locations may be a cycle; therefore walks are bounded.
 
-The fields are those of IREE's runtime/src/iree/schemas/bytecode_module_def.fbs, release 3.13. Its compilers, up to that
-release at least, often write one function's table only; tables are therefore matched by name, and by ordinal only where
-there are as many of them as functions.
+The fields are those of IREE's runtime/src/iree/schemas/bytecode_module_def.fbs, release 3.13. Its compilers, at least
+up to that release, often write only one function's table. Tables are therefore matched by name, and by ordinal only if
+every function has a table.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAX_NAME: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class FileLineCol:
-    """A place in a text file; line and column count from 1, 0 is unknown."""
+    """A position in a text file; line and column count from 1, 0 means unknown."""
 
     filename: str
     line: int
@@ -60,7 +60,7 @@ class NamedLocation:
 
 
 Location: TypeAlias = FileLineCol | CallSite | FusedLocation | NamedLocation | None
-"""One location; ``None`` is an unknown one."""
+"""A location; ``None`` is unknown."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class FunctionSourceMap:
     """The locations of one function's instructions."""
 
     local_name: str  # inside its module, which may differ from the name it is exported by
-    # 8 bytes an entry: pc from the function's start and index into the locations, both little-endian int32.
+    # 8 bytes per entry: pc from the function's start and index into the locations, both little-endian int32.
     table: memoryview | bytes
 
     def entries(self) -> tuple[tuple[int, int], ...]:
@@ -94,10 +94,11 @@ _Content: TypeAlias = tuple[tuple[FunctionSourceMap, ...], tuple[Location, ...]]
 
 
 class DebugDatabase:
-    """All locations of a module. Immutable; decoded when first asked for, so that a damaged one does not prevent
-    loading.
+    """All locations of a module.
 
-    Thread rule: any thread; two may both decode, to equal values.
+    Immutable; decoded at the first access, so that a damaged database does not prevent loading.
+
+    Thread rule: any thread; two threads may both decode, to equal values.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class DebugDatabase:
 
     @staticmethod
     def deferred(function_count: int, read: Callable[[], _Content]) -> DebugDatabase:
-        """Returns a database whose source maps and locations ``read()`` returns when they are first asked for.
+        """Returns a database whose source maps and locations come from ``read()`` at their first access.
 
         ``read`` may raise InvalidArgumentError, may be called from any thread, and more than once.
         """
@@ -122,19 +123,20 @@ class DebugDatabase:
 
     @property
     def functions(self) -> tuple[FunctionSourceMap, ...]:
-        """Source maps, in the file's order; InvalidArgumentError where the file is damaged there."""
+        """Source maps, in the file's order; InvalidArgumentError if the file is damaged there."""
         return self._content[0]
 
     @property
     def locations(self) -> tuple[Location, ...]:
-        """The locations that source maps and nested locations refer to by index; raises InvalidArgumentError for a
-        damaged file.
+        """The locations that source maps and nested locations refer to by index.
+
+        Raises InvalidArgumentError for a damaged file.
         """
         return self._content[1]
 
     @cached_property
     def _maps(self) -> dict[str | int, FunctionSourceMap]:
-        """Source maps by name and, if the file has one for each function, by ordinal."""
+        """Source maps by name and, if the file has a map for each function, by ordinal."""
         maps: dict[str | int, FunctionSourceMap] = {
             function.local_name: function for function in reversed(self.functions)
         }
@@ -146,8 +148,8 @@ class DebugDatabase:
     def location_of(self, function: str | int, pc: int) -> str | None:
         """Returns the source of the instruction at ``pc``: ``"model.mlir:12:7"``; ``None`` if it is not known.
 
-        The function is given by its name, local or exported, or by its ordinal. An entry holds until the next one. A
-        damaged table gives ``None`` too: this is called while an error is reported.
+        The function is given by its name, local or exported, or by its ordinal. An entry applies up to the next. A
+        damaged table also gives ``None``, as this is called while an error is reported.
         """
         try:
             source_map = self._maps.get(function)
@@ -160,7 +162,7 @@ class DebugDatabase:
         """Returns the text of a location by its index: ``a.mlir:1:2``, ``callee at caller``, ``[a, b]``, ``name
         (a.mlir:1:2)``.
 
-        Nested locations are shown to a depth of 16 and a number of 32; ``None`` where nothing is known.
+        Nested locations are shown to a depth of 16, at most 32 of them; ``None`` if the location is unknown.
         """
         try:
             return _describe(self.locations, location, _MAX_DEPTH, [_MAX_PARTS])

@@ -1,10 +1,10 @@
-"""Declarations of exported functions: the types of the source program, which calling conventions do not contain.
+"""Declarations of exported functions: the source program's types, which calling conventions do not contain.
 
-IREE's compilers attach them to exports as the attribute ``iree.abi.declaration``, a text such as
-``sync func @mul(%lhs: tensor<?x4xf32>, %input1: i32 {iree.abi.output = 1 : index}) -> (%output0: tensor<4xf32>)``
+IREE's compilers attach them to exports as the attribute ``iree.abi.declaration``, a text such as ``sync func @mul(%lhs:
+tensor<?x4xf32>, %input1: i32 {iree.abi.output = 1 : index}) -> (%output0: tensor<4xf32>)``
 (compiler/src/iree/compiler/Bindings/Native/Transforms/WrapEntryPoints.cpp; the form is the same in releases 3.0 to
-3.13). It is meant for people: names are not quoted, and authors may put any text in its place. A text that does not
-parse is therefore ignored, not an error.
+3.13). It is meant for people: names are not quoted, and authors may replace the text. A text that does not parse is
+therefore ignored and not an error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .module_def import Signature
 
 DECLARATION_KEY: Final = "iree.abi.declaration"
 TENSOR_KEY: Final = "pumice.abi.tensor"
-"""The attribute of a ``!hal.buffer`` that says which tensor it holds."""
+"""The attribute of a ``!hal.buffer`` with the type of its tensor."""
 
 _MAX_LENGTH: Final = 1 << 20
 _HEADER: Final = re.compile(r"(sync|async) func @([^(]+)\(")
@@ -35,7 +35,7 @@ _PAIRS: Final = dict(zip(_CLOSING, _OPENING, strict=True))
 
 
 class ValueKind(enum.Enum):
-    """The sort of type that a declared value has."""
+    """The kind of a declared value's type."""
 
     TENSOR = "tensor"
     SCALAR = "scalar"
@@ -45,15 +45,15 @@ class ValueKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class DeclaredValue:
-    """An argument or a result as the source program declares it."""
+    """An argument or a result as declared in the source program."""
 
-    name: str  # without the ``%``; ``input0``, ``output0`` and so on where the author gave none
+    name: str  # without the ``%``; ``input0``, ``output0`` and so on if the author gave none
     type_text: str  # the type in full, ``tensor<?x4xf32, #encoding>``
     kind: ValueKind = ValueKind.OTHER
-    # Of a tensor, of a buffer that is declared to hold one, or of a scalar, as text: ``f32``, ``bf16``, ``si8``,
+    # Of a tensor, of a buffer declared to hold a tensor, or of a scalar, as text: ``f32``, ``bf16``, ``si8``,
     # ``f8E4M3FN``, ``complex<f32>``, ``index``.
     element_type: str | None = None
-    shape: tuple[int | None, ...] | None = None  # ``None`` for a dynamic dimension, and where there is no rank
+    shape: tuple[int | None, ...] | None = None  # ``None`` for a dynamic dimension, and without a rank
     encoding: str | None = None  # the part of a tensor's type after its element type
     attributes: Mapping[str, str] = field(default_factory=dict)  # texts, such as ``iree.abi.output``: ``1 : index``
 
@@ -62,15 +62,15 @@ class DeclaredValue:
 
     @property
     def is_tensor(self) -> bool:
-        """Whether it is a tensor, or a buffer that is declared to hold one."""
+        """Whether it is a tensor, or a buffer declared to hold a tensor."""
         return self.kind is ValueKind.TENSOR or (self.kind is ValueKind.REF and self.element_type is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionDeclaration:
-    """A function as the source program declares it."""
+    """A function as declared in the source program."""
 
-    name: str  # that it is exported by
+    name: str  # the name of the export
     is_async: bool  # whether the caller passes a wait and a signal fence behind the declared arguments
     arguments: tuple[DeclaredValue, ...]  # without the fences
     results: tuple[DeclaredValue, ...]
@@ -83,9 +83,9 @@ class FunctionDeclaration:
         return f"{'async ' if self.is_async else ''}{self.name}({arguments}) -> ({results})"
 
     def fits(self, convention: CallingConvention) -> bool:
-        """Whether a function with this calling convention can be the one declared.
+        """Whether a function with this calling convention can be the declared function.
 
-        A declaration is the author's to write, so ask before relying on it. For asynchronous functions the two fences
+        The author may write any declaration, so check before relying on it. For asynchronous functions the two fences
         are expected after the arguments. 64-bit floats may have become 32-bit ones.
         """
         taken = convention.arguments
@@ -97,12 +97,12 @@ class FunctionDeclaration:
 
 
 def declaration_of(signature: Signature) -> FunctionDeclaration | None:
-    """Returns the declaration among a signature's attributes; ``None`` if there is none or it does not parse."""
+    """Returns the declaration in a signature's attributes; ``None`` if there is none or it does not parse."""
     text = signature.attributes.get(DECLARATION_KEY)
     return None if text is None else parse_declaration(text)
 
 
-@functools.lru_cache(maxsize=16)  # a declaration is parsed for checking arguments and again for calling
+@functools.lru_cache(maxsize=16)  # a declaration is parsed once for checking arguments and again for calling
 def parse_declaration(text: str) -> FunctionDeclaration | None:
     """Parses an ``iree.abi.declaration``; ``None`` for text of another form, or of over a million characters."""
     header = _HEADER.match(text) if len(text) <= _MAX_LENGTH else None
@@ -226,9 +226,7 @@ def _find(text: str, character: str) -> int | None:
 
 
 def _walk(text: str, start: int) -> Iterator[tuple[int, int]]:
-    """Yields each bracket and comma outside strings, with the depth after it; ends early where
-    brackets do not match.
-    """
+    """Yields each bracket and comma outside strings, with the depth after it; stops if brackets do not match."""
     stack: list[str] = []
     for match in _TOKEN.finditer(text, start):
         token = match[0]

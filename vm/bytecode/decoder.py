@@ -1,7 +1,7 @@
 """Decodes a function's bytes to instructions, in one pass.
 
-The decoder checks encodings and bounds only. Its instructions may name registers, functions, types or targets that do
-not exist; the verifier refuses those.
+The decoder checks only encodings and bounds. Its instructions may refer to registers, functions, types or targets that
+do not exist; the verifier rejects those.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ FieldValue: TypeAlias = int | float | str | tuple[int, ...] | BranchOperands | t
 class Instruction:
     """One decoded instruction.
 
-    Its values, one for each field of the operation, are for ``REGISTER`` the 16 bits as they are; immediates signed
-    ints or floats; ordinals and ``GLOBAL`` unsigned; ``BRANCH_TARGET`` a pc; ``STRING`` a str; ``OPERANDS``,
-    ``RESULTS`` and ``SEGMENT_SIZES`` tuples of ints; ``BRANCH_OPERANDS`` a tuple of (source, destination);
-    ``BRANCH_TABLE`` a tuple of (target, branch operands).
+    Its values, one for each field of the operation, are: for ``REGISTER`` the raw 16 bits; immediates signed ints or
+    floats; ordinals and ``GLOBAL`` unsigned; ``BRANCH_TARGET`` a pc; ``STRING`` a str; ``OPERANDS``, ``RESULTS`` and
+    ``SEGMENT_SIZES`` tuples of ints; ``BRANCH_OPERANDS`` a tuple of (source, destination); ``BRANCH_TABLE`` a tuple of
+    (target, branch operands).
     """
 
     pc: int  # of its first byte, from the start of the function
@@ -38,7 +38,7 @@ class Instruction:
 
 
 def registers_of(instruction: Instruction, kind: FieldKind) -> tuple[int, ...]:
-    """Returns the registers, or the sizes, in an instruction's first field of a kind; none if it has no such field."""
+    """Returns the registers, or the sizes, in an instruction's first field of a kind; empty if it has none."""
     return cast("tuple[int, ...]", field_value(instruction, kind) or ())
 
 
@@ -51,10 +51,9 @@ def field_value(instruction: Instruction, kind: FieldKind) -> object:
 
 
 def decode_function(isa: Isa, code: memoryview) -> tuple[Instruction, ...]:
-    """Returns all instructions of a function, of which ``code`` are the bytes and no others; block markers are among
-    them.
+    """Returns all instructions of a function with the bytes ``code``, including block markers.
 
-    InvalidArgumentError for an unknown opcode, or an instruction that goes past the end; it names its pc.
+    InvalidArgumentError, with the pc, for an unknown opcode or an instruction that extends past the end.
     """
     core, extensions = _tables(isa)
     instructions: list[Instruction] = []
@@ -111,7 +110,7 @@ _FORMATS: Final = {
 
 _U16: Final = struct.Struct("<H").unpack_from
 _U32: Final = struct.Struct("<I").unpack_from
-# Operand lists are short, so their formats are made once. Longer ones are bounds-checked before a format is made.
+# Operand lists are short, so their formats are made once. Longer lists are bounds-checked before a format is made.
 _LISTS: Final = tuple(struct.Struct(f"<{count}H").unpack_from for count in range(64))
 
 
@@ -216,7 +215,7 @@ def _string_step(code: memoryview, pc: int, values: list[FieldValue]) -> int:
     end = pc + 2 + length
     if end > len(code):
         raise IndexError
-    # Messages are for people: invalid UTF-8 in one is no reason to refuse a module.
+    # Messages are for people, so invalid UTF-8 in a message is no reason to reject a module.
     values.append(bytes(code[pc + 2 : end]).decode("utf-8", "replace"))
     return end
 

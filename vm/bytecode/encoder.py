@@ -41,7 +41,7 @@ class FunctionEncoder:
     Attributes:
         block_count: the number of blocks so far.
         requirements: the bits of ``Feature``.
-        places: the pc and source place of each instruction.
+        places: the pc and source location of each instruction.
     """
 
     def __init__(self, isa: Isa) -> None:
@@ -59,22 +59,22 @@ class FunctionEncoder:
         self._code.append(self._marker)
         self.block_count += 1
 
-    def instruction(self, operation: Operation, values: Sequence[object], place: FileLineCol | None = None) -> None:
+    def instruction(self, operation: Operation, values: Sequence[object], location: FileLineCol | None = None) -> None:
         """Adds an instruction.
 
         Args:
             operation: an operation of the encoder's instruction set.
             values: the values, one for each of its fields. Registers, ordinals and immediates are ints, signed or not;
-                immediates of floating-point types are their bits. Strings are bytes. Lists are sequences of ints,
-                branch operands too: source, destination, source, … Branch targets are labels, the cases of a branch
+                immediates of floating-point types are their bits. Strings are bytes. Lists are sequences of ints; so
+                are branch operands: source, destination, source, … Branch targets are labels, the cases of a branch
                 table pairs of label and branch operands.
-            place: the source location, if known.
+            location: the source location, if known.
 
         Raises:
             InvalidArgumentError: a list or a string has more than 65,535 elements.
         """
         self.requirements |= operation.feature
-        self.places.append((len(self._code), place))
+        self.places.append((len(self._code), location))
         if operation.prefix is not None:
             self._code.append(operation.prefix)
         self._code.append(operation.opcode)
@@ -128,10 +128,10 @@ class FunctionEncoder:
 
 
 class BytecodeBuilder:
-    """The bytecode of a module: functions one after another, aligned, and the places of their instructions.
+    """The bytecode of a module: functions one after another, aligned, and the locations of their instructions.
 
     Attributes:
-        functions: the descriptors of the functions that were added.
+        functions: the descriptors of the added functions.
         requirements: the bits of ``Feature``.
     """
 
@@ -152,7 +152,7 @@ class BytecodeBuilder:
             ref_registers: the number of reference registers.
 
         Raises:
-            InvalidArgumentError: the function has too many blocks, or the bytecode gets too long.
+            InvalidArgumentError: the function has too many blocks, or the bytecode becomes too long.
         """
         if encoder.block_count > _MAX_BLOCKS:
             raise InvalidArgumentError(f"@{name}: expected at most {_MAX_BLOCKS} blocks, got {encoder.block_count}")
@@ -168,10 +168,10 @@ class BytecodeBuilder:
         if len(self._code) > _MAX_BYTECODE:
             raise InvalidArgumentError(f"expected at most {_MAX_BYTECODE} bytes of bytecode, got {len(self._code)}")
         entries: list[tuple[int, int]] = []
-        for pc, place in encoder.places:
-            location = self._locations.setdefault(place, len(self._locations))
-            if not entries or entries[-1][1] != location:
-                entries.append((pc, location))
+        for pc, location in encoder.places:
+            number = self._locations.setdefault(location, len(self._locations))
+            if not entries or entries[-1][1] != number:
+                entries.append((pc, number))
         self._maps.append(FunctionSourceMap.of(name, entries))
 
     def code(self) -> memoryview:
@@ -179,5 +179,5 @@ class BytecodeBuilder:
         return memoryview(bytes(self._code))
 
     def debug(self) -> DebugDatabase:
-        """Returns the places of all instructions."""
+        """Returns the locations of all instructions."""
         return DebugDatabase(self._maps, len(self._maps), list(self._locations))

@@ -1,7 +1,7 @@
 """The rules for one function's instructions.
 
-``verifier`` says what they guarantee together and where they come from. Each rule is a method, or a function in the
-table by field or form of instruction.
+``verifier`` documents the resulting guarantees and the rules' sources. Each rule is a method, or a function in a table
+by field or form of instruction.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BANKS: Final = {letter: bank for bank, letter in LETTERS.items()}
 
 
 class Refusal(Exception):
-    """The reason why an instruction is refused; the caller adds its place."""
+    """The reason why an instruction is rejected; the caller adds its location."""
 
 
 def _rounded(count: int) -> int:
@@ -42,7 +42,7 @@ def _rounded(count: int) -> int:
 class FunctionVerifier:
     """Verifies one function: ``make_room``, ``check_blocks``, then ``check`` for each instruction.
 
-    Every method raises ``Refusal`` where a rule is broken.
+    Every method raises ``Refusal`` if a rule is broken.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class FunctionVerifier:
         self.descriptor: FunctionDescriptor = definition.functions[ordinal]
         self.signature: CallingConvention = signatures[ordinal]
         self.instructions = instructions
-        # Registers that the frame needs, known after the last instruction.
-        # Runtimes round the counts of a file up to a power of two and check against that. Assemblers rely on it: they
-        # do not count the second half of a pair that only calls name. So the counts here grow as far as that.
+        # The registers that the frame needs, known after the last instruction. Runtimes round a file's counts up to a
+        # power of two and check against that. Assemblers rely on this: they do not count the second half of a pair that
+        # occurs only in calls. So the counts here may grow up to that limit.
         self.i32_count: int = self.descriptor.i32_register_count
         self.ref_count: int = self.descriptor.ref_register_count
         self.i32_limit: int = min(_rounded(self.i32_count), MAX_I32_REGISTERS)
@@ -71,7 +71,7 @@ class FunctionVerifier:
         )
 
     def make_room(self, arguments: Sequence[int]) -> None:
-        """Extends the frame to arguments that no instruction names: assemblers do not count their registers."""
+        """Extends the frame by arguments that no instruction uses, as assemblers do not count their registers."""
         i32 = ref = 0
         for letter, register in zip(self.signature.arguments, arguments, strict=True):
             if register & REF_BIT:
@@ -135,7 +135,7 @@ class FunctionVerifier:
     # One register or list of registers
 
     def register(self, bank: str | None, register: int) -> None:
-        """Refuses a register that is not of ``bank`` (``None``: any bank) or beyond the frame."""
+        """Rejects a register outside ``bank`` (``None``: any bank) or beyond the frame."""
         is_ref = bool(register & REF_BIT)
         if bank is not None and is_ref != (bank == "ref"):
             raise Refusal(f"expected a register of bank {bank}, got {register_text(register)}")
@@ -155,7 +155,7 @@ class FunctionVerifier:
         self.i32_count = max(self.i32_count, end)
 
     def passed(self, noun: str, letters: Sequence[str], registers: Sequence[int]) -> None:
-        """Refuses registers that do not match a calling convention."""
+        """Rejects registers that do not match a calling convention."""
         if len(letters) != len(registers):
             raise Refusal(f"expected {len(letters)} {noun}, got {len(registers)}")
         for letter, register in zip(letters, registers, strict=True):
@@ -294,7 +294,7 @@ def _check_call_variadic(function: FunctionVerifier, instruction: Instruction) -
                 raise Refusal(f"expected operands for {size} times {element}, got {len(operands)} in all")
             letters.extend(element.elements * size)
         else:
-            # Compilers write 0xFFFF, assemblers 1; nothing reads it.
+            # Compilers write 0xFFFF, assemblers 1; the value is not read.
             letters.append(element)
     function.passed("operands", letters, operands)
     function.passed("results", convention.results, values[-1])

@@ -1,14 +1,14 @@
-"""The virtual machine's instruction set: operations, their fields, and one set a bytecode version.
+"""The virtual machine's instruction set: operations and their fields, with one set per bytecode version.
 
 The objects here are made from the data in ``isa_tables``, which names the sources of the facts::
 
     isa = Isa.for_version(definition.bytecode_version)
     isa.operations["add.i32"].fields
 
-Register operands are 16 bits. Bit 15 (``REF_BIT``) tells the bank: without it the low 15 bits are the ordinal of a
-32-bit slot, with it the low 14 bits are the ordinal of a reference register and bit 14 (``MOVE_BIT``) says that the
-register is moved: it is null after the use. ``i64`` and ``f64`` take an even slot and the one after it, and are
-named by the even one.
+Register operands are 16 bits. Bit 15 (``REF_BIT``) determines the bank: without it the low 15 bits are the ordinal of a
+32-bit slot; with it the low 14 bits are the ordinal of a reference register, and bit 14 (``MOVE_BIT``) means that the
+register is moved, that is, null after the use. ``i64`` and ``f64`` take an even slot and the next slot, and are written
+as the even slot.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .module_def import Feature
 REF_BIT: Final = 0x8000
 MOVE_BIT: Final = 0x4000
 REF_MASK: Final = 0x3FFF
-# Most registers a function has, by bank (isa.h of 17.0).
+# The most registers of a function, by bank (isa.h of 17.0).
 MAX_I32_REGISTERS: Final = 0x7FFF
 MAX_REF_REGISTERS: Final = 0x3FFF
 # Letters of calling conventions by bank, and the bytes of values.
@@ -64,12 +64,11 @@ class Move(enum.Enum):
     """The meaning of the MOVE bit of a reference register in a field."""
 
     NONE = "none"  # the field holds no reference register
-    # A register that is read is null after the instruction. Of registers that are written only those of
-    # global.load.ref, global.load.indirect.ref and list.get.ref heed the bit: the global, or the list's element, is
-    # null after.
+    # A read register is null after the instruction. Of written registers only those of global.load.ref,
+    # global.load.indirect.ref and list.get.ref heed the bit: the global, or the list's element, is null afterwards.
     ALLOW = "allow"
     REFUSE = "refuse"  # no verified module has the bit here
-    IGNORE = "ignore"  # the bit may be there and has no effect
+    IGNORE = "ignore"  # the bit may be set and has no effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +77,21 @@ class Field:
 
     name: str  # as in the reference page
     kind: FieldKind
-    # ``i32``, ``i64``, ``f32``, ``f64`` or ``ref`` of a register, or of every register of ``OPERANDS``; ``None`` where
+    # ``i32``, ``i64``, ``f32``, ``f64`` or ``ref`` of a register, or of every register of ``OPERANDS``; ``None`` if
     # each register has its own bank, and for other fields.
     bank: str | None = None
-    is_written: bool = False  # whether it is registers that the instruction writes; branches read and write theirs
+    is_written: bool = False  # whether the instruction writes these registers; branches read and write theirs
     move: Move = Move.NONE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """One operation of one version's instruction set. There is one object for each: compare by identity."""
+    """One operation of one version's instruction set. There is one object per operation, so compare by identity."""
 
     mnemonic: str  # "block" is the marker that every block starts with
-    opcode: int  # the byte, after the prefix where there is one
+    opcode: int  # the byte, after the prefix if there is one
     prefix: int | None  # 0xE0 (f32), 0xE1 (f64)
-    feature: int  # the feature that a function with it has to require, or 0
+    feature: int  # the feature that a function with it must require, or 0
     fields: tuple[Field, ...]  # in the order of their bytes
     form: str  # name of its list of fields in ``isa_tables.FORMS``
     is_terminator: bool  # whether it ends a block

@@ -1,11 +1,11 @@
-"""The virtual machine's instructions as data: forms, operations, and what differs between versions.
+"""The virtual machine's instructions as data: forms, operations, and differences between versions.
 
 One table for bytecode versions 15, 16 and 17. Decoder, verifier, disassembler, assembler, translator and the reference
 page ``docs/reference/isa.md`` all derive from it; ``isa`` turns it into objects. The facts are those of IREE's
 ``runtime/src/iree/vm/bytecode/isa/isa.json`` (17.0) and, for 15.0 and 16.0, of ``runtime/src/iree/vm/bytecode/`` in
 releases 3.1 to 3.11.
 
-**Forms.** A form is the list of an instruction's fields in the order of its bytes, one word a field, ``name:kind``:
+**Forms.** A form is the list of an instruction's fields in byte order, one word per field, ``name:kind``:
 
 =============== ======================================================================================================
 kind            field
@@ -39,8 +39,8 @@ Row: TypeAlias = tuple[int, str, str, str]
 # (major, minor) of the bytecode, newest last.
 VERSIONS: Final = ((15, 0), (16, 0), (17, 0))
 
-# Major version in which an operation appears; those not named are in every version. No operation was ever taken out,
-# renumbered or given another encoding from 15 to 17.
+# Major version in which an operation appears; unlisted operations are in every version. From 15 to 17 no operation was
+# removed, renumbered or encoded differently.
 FIRST_VERSION: Final[dict[str, int]] = {
     "discard.refs": 16,
     "assign.ref": 16,
@@ -48,15 +48,15 @@ FIRST_VERSION: Final[dict[str, int]] = {
     "call.variadic.yieldable": 17,
 }
 
-# In these versions the MOVE bit counts in register lists and branch operands only. Compilers set it in single register
-# fields too, but not reliably, and the runtimes of the time retained in every case.
+# In these versions the MOVE bit has a meaning only in register lists and branch operands. Compilers also set it in
+# single register fields, but not reliably, and the runtimes of the time always retained.
 VERSIONS_IGNORING_FIELD_MOVES: Final = frozenset({15})
 
 PREFIX_EXT_F32: Final = 0xE0
 PREFIX_EXT_F64: Final = 0xE1
 
-# Operations that end a block. ``fail`` is one although with status 0 it does nothing: control then continues with the
-# next instruction.
+# Operations that end a block. ``fail`` is included although with status 0 it does nothing: control then continues with
+# the next instruction.
 TERMINATORS: Final = frozenset(
     {
         "br",

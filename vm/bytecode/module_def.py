@@ -1,7 +1,7 @@
 """The contents of a module file as plain immutable values: names, functions, types, constants, bytecode.
 
-``read_module`` makes a ``ModuleDef`` from a file and ``write_module`` makes a file of one. Nothing here is
-verified beyond the reader's checks: the verifier checks the bytecode, a context resolves names.
+``read_module`` makes a ``ModuleDef`` from a file and ``write_module`` makes a file from a ``ModuleDef``. Beyond the
+reader's checks nothing is verified here: the verifier checks the bytecode, a context resolves names.
 
 The fields are those of IREE's runtime/src/iree/schemas/bytecode_module_def.fbs, releases 3.0 to 3.13.
 """
@@ -34,7 +34,7 @@ class Feature(enum.IntFlag):
 
 
 def check_features(owner: str, requirements: int) -> None:
-    """Raises IncompatibleError for bits that are no ``Feature``."""
+    """Raises IncompatibleError for bits that are not in ``Feature``."""
     unknown = requirements & ~int(Feature.EXT_F32 | Feature.EXT_F64 | Feature.YIELD | Feature.UNWIND)
     if unknown:
         raise IncompatibleError(
@@ -47,16 +47,16 @@ def check_features(owner: str, requirements: int) -> None:
 class Signature:
     """A function's calling convention and reflection attributes."""
 
-    calling_convention: str  # as ``CallingConvention.parse`` takes it; empty where the file has none
+    calling_convention: str  # in the form for ``CallingConvention.parse``; empty if the file has none
     attributes: Mapping[str, str] = field(default_factory=dict)  # such as ``iree.abi.declaration``
 
 
 @dataclass(frozen=True, slots=True)
 class DependencyDef:
-    """A module that this one imports from."""
+    """A module from which this module imports."""
 
     name: str
-    minimum_version: int = 0  # the lowest that is accepted
+    minimum_version: int = 0  # the lowest accepted version
     required: bool = True  # whether loading fails without it
 
 
@@ -71,7 +71,7 @@ class ImportDef:
 
 @dataclass(frozen=True, slots=True)
 class ExportDef:
-    """A function that others may call."""
+    """A function that other modules may call."""
 
     name: str  # without the module's
     ordinal: int  # index into ``ModuleDef.functions``
@@ -91,7 +91,7 @@ class FunctionDescriptor:
 
 @dataclass(frozen=True, slots=True)
 class ModuleDef:
-    """A module, as its file describes it. Two are equal if all their fields are, bytes included.
+    """A module, as its file describes it. Modules are equal if all their fields are, including bytes.
 
     Attributes:
         name: the module's name.
@@ -105,11 +105,11 @@ class ModuleDef:
         signatures: the signatures, one for each function.
         rodata: the constants, each a read-only view of the file's bytes.
         rwdata_sizes: the sizes in bytes of zeroed memory segments; no known compiler makes any.
-        global_bytes: the size of the primitive globals of a context, in bytes. Taken from the file: it may be as large
-            as 2³¹ - 1 in a file of no size, so allocate by use.
-        global_refs: the number of reference globals of a context; the same holds.
-        functions: the descriptors of all functions, internal ones included.
-        bytecode_version: the version as major << 16 | minor; ``Isa.for_version`` says whether it is known.
+        global_bytes: the size of the primitive globals of a context, in bytes. It comes from the file, where it may be
+            as large as 2³¹ - 1 even in a tiny file, so allocate by use.
+        global_refs: the number of reference globals of a context; the same applies.
+        functions: the descriptors of all functions, including internal ones.
+        bytecode_version: the version as major << 16 | minor; ``Isa.for_version`` checks whether it is known.
         bytecode: a read-only view of all functions' bytecode.
         debug: the source locations, or ``None`` for a stripped module.
     """

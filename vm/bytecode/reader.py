@@ -2,7 +2,7 @@
 
 Calling sequence: ``read_module(archive)`` once; its result holds views of the archive and stays valid after the archive
 is closed. Every offset, length and count is checked before use. Constants and bytecode are not copied; debug
-information is decoded when first asked for.
+information is decoded at its first access.
 
 Field numbers and rules are those of IREE's runtime/src/iree/schemas/bytecode_module_def.fbs and
 runtime/src/iree/vm/bytecode/verifier.c, release 3.13; the layout is the same since 3.0.
@@ -50,7 +50,7 @@ def read_module(archive: ModuleArchive) -> ModuleDef:
     The bytecode is not checked, and its version may be unknown: ``verify_module`` does both.
 
     Raises:
-        InvalidArgumentError: the file is damaged or cut short; the message names the field and the byte.
+        InvalidArgumentError: the file is damaged or truncated; the message names the field and the byte.
         IncompatibleError: the file needs a feature, a compression or a calling convention that this version does not
             know.
         ClosedError: the archive is closed.
@@ -63,7 +63,7 @@ def read_module(archive: ModuleArchive) -> ModuleDef:
 
 
 class _SharingBuffer(FlatBuffer):
-    """Decodes a string that many tables share only once, so that it counts once against the read budget."""
+    """Decodes a string shared by many tables only once, so that it counts once against the read budget."""
 
     __slots__ = ("_strings",)
 
@@ -174,7 +174,7 @@ class _Reader:
         table = root.table(15, "debug_database")
         if table is None:
             return None
-        # Bound to values that do not change: it may be called from any thread, long after.
+        # Bound to values that do not change, as it may be called much later, from any thread.
         data, position, path = self._buffer.data, table.position, table.path
         return DebugDatabase.deferred(function_count, lambda: _read_debug(data, position, path))
 
@@ -185,9 +185,7 @@ class _UnionTable(Table):
     __slots__ = ()
 
     def unions(self, slot: int, name: str) -> list[tuple[int, Table | None]]:
-        """Returns type and table of each element; no table where the type is 0, or past 255, for which
-        no table exists.
-        """
+        """Returns the type and table of each element; no table for type 0 and for unknown types above 255."""
         types = self.u8s(slot, f"{name}_type")
         target = self._target(slot + 1, name)
         start, count = (0, 0) if target is None else self._buffer.vector_at(target, 4, f"{self.path}.{name}")
@@ -205,7 +203,7 @@ class _UnionTable(Table):
 def _read_debug(
     data: memoryview, position: int, path: str
 ) -> tuple[tuple[FunctionSourceMap, ...], tuple[Location, ...]]:
-    # A buffer of its own has a read budget of its own.
+    # A separate buffer has a separate read budget.
     table = _UnionTable(_SharingBuffer(data, identifier=None, name="module"), position, path)
     functions = []
     for entry in table.tables(2, "functions"):

@@ -1,7 +1,6 @@
 """Proves that a module's bytecode is safe to run before any of it runs.
 
-The result of ``verify_module`` has these properties, on which translator and interpreter rely without checks of
-their own:
+The result of ``verify_module`` has these properties, on which translator and interpreter rely without further checks:
 
 * every register operand lies within its function's frame and in the bank that the operation needs, ``i64`` and ``f64``
   on even slots;
@@ -10,12 +9,12 @@ their own:
 * every ordinal of a function, import, rodata segment or type exists, every global access lies within the globals;
 * calls and returns pass the number and types of values in the callee's calling convention;
 * branch operands stay within a bank, and the MOVE bit is where it has a meaning (``isa.Move``);
-* functions do not overlap, so verifying takes time and memory in proportion to the file's size.
+* functions do not overlap, so verification takes time and memory proportional to the file's size.
 
 The interpreter checks properties of values: indirect globals, list indices, buffer ranges, types of references.
 
-The rules are those of ``runtime/src/iree/vm/bytecode/verifier.c`` in releases 3.1 to 3.13, made strict where it leaves
-room: operand counts are exact, global accesses aligned, and functions apart.
+The rules are those of ``runtime/src/iree/vm/bytecode/verifier.c`` in releases 3.1 to 3.13, made stricter where they
+leave room: operand counts are exact, global accesses aligned, and functions apart.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ class VerifiedFunction:
 
     ordinal: int  # index into ``ModuleDef.functions``
     name: str | None  # of its first export, or ``None`` for an internal function
-    signature: CallingConvention  # has no repeated tuples
-    argument_registers: tuple[int, ...]  # where its arguments are on entry, in order; with ``REF_BIT`` for references
+    signature: CallingConvention  # without repeated tuples
+    argument_registers: tuple[int, ...]  # the registers of its arguments, in order; with ``REF_BIT`` for references
     instructions: tuple[Instruction, ...]  # block markers included, by pc
-    i32_count: int  # of its frame's 32-bit slots: as the file says, or as many as are used if that is more
-    ref_count: int  # of its frame's reference registers; the same
+    i32_count: int  # of its frame's 32-bit slots: the file's count, or the number used if larger
+    ref_count: int  # of its frame's reference registers, likewise
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ def verify_module(definition: ModuleDef) -> VerifiedModule:
 def argument_registers(signature: CallingConvention) -> tuple[int, ...]:
     """Returns the registers that hold the arguments of a bytecode function on entry.
 
-    Each bank is filled from 0; ``i64`` and ``f64`` take the next even slot and the one after it, references have
+    Each bank is filled from 0; ``i64`` and ``f64`` take the next even slot and its successor, references have
     ``REF_BIT``. A repeated tuple, which only native functions take, raises InvalidArgumentError.
     """
     registers = []

@@ -1,4 +1,4 @@
-"""Writes module files, flat or as a ZIP polyglot, as IREE's tools of release 3.13 read them.
+"""Writes module files, flat or as a ZIP polyglot, in the form that IREE's tools of release 3.13 read.
 
 Names and tables come first, then constants and bytecode, then external constants, so that opening a file touches only
 its first pages. The layout is that of IREE's runtime/src/iree/schemas/bytecode_module_def.fbs.
@@ -21,7 +21,7 @@ from .debug_database import CallSite, DebugDatabase, FileLineCol, FusedLocation,
 from .module_def import DESCRIPTOR, OPTIONAL, REQUIRED, DependencyDef, ExportDef, ImportDef, ModuleDef, Signature
 
 EMBEDDED_RODATA_LIMIT: Final = 4096
-"""Constants of fewer bytes than this go into the FlatBuffer, as IREE's compilers do."""
+"""Constants of fewer bytes than this go into the FlatBuffer, as in IREE's compilers."""
 
 _DATA_ALIGNMENT: Final = 16
 _MAX_FLATBUFFER: Final = (1 << 31) - 1
@@ -34,15 +34,15 @@ _Part: TypeAlias = tuple[str, int, memoryview]  # name, place and content of a Z
 
 
 def write_module(module: ModuleDef, *, polyglot: bool = False, embedded_limit: int = EMBEDDED_RODATA_LIMIT) -> bytes:
-    """Returns the file of a module; ``read_module`` gives an equal module back. Equal modules make equal files.
+    """Returns the file of a module; ``read_module`` returns an equal module. Equal modules give equal files.
 
     Args:
         module: the module to write; only checked to fit the format.
         polyglot: whether ZIP tools can list and extract the parts. IREE's tools read both forms.
-        embedded_limit: the bytes from which a constant lies after the FlatBuffer; smaller ones are in it.
+        embedded_limit: the size in bytes from which a constant lies after the FlatBuffer; smaller constants lie in it.
 
     Raises:
-        InvalidArgumentError: a number does not fit its field, or a FlatBuffer would pass 2 GiB.
+        InvalidArgumentError: a number does not fit its field, or a FlatBuffer would exceed 2 GiB.
     """
     offsets = _place(module.rodata, embedded_limit, polyglot)
     embedded_size = len(module.bytecode) + sum(len(data) for data in module.rodata if len(data) < embedded_limit)

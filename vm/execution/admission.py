@@ -1,11 +1,11 @@
 """Admission to a context: turns, tickets, the gate, and the threads inside.
 
-Each use of a context has a ``Turn``. A context that is not concurrent gives it to one at a time, from its beginning to
-its end, waits included; in a concurrent one turns overlap, unless a policy says otherwise. A use that has to wait for
-its turn gets a ``Ticket``, a wait source that is ready when the turn has come.
+Each use of a context has a ``Turn``. A context that is not concurrent admits one turn at a time, from its beginning to
+its end, including waits; in a concurrent context turns overlap, unless a policy says otherwise. A use that must wait
+for its turn gets a ``Ticket``, a wait source that is ready when the turn has come.
 
-Steps go through ``begin_step``, which takes the turn with the first one, and ``end_step``, which gives it back with the
-last. All of a gate's state changes with its one lock held; callbacks come after it was released.
+Steps go through ``begin_step``, which takes the turn at the first step, and ``end_step``, which gives it back at the
+last. All of a gate's state changes under its single lock; callbacks come after its release.
 
 Thread rule: every method from any thread.
 """
@@ -38,14 +38,14 @@ class Turn:
     """One use of a context.
 
     Attributes:
-        policy: the order among others; ``None`` for a synchronous call, which is refused instead of waiting, or is part
-            of the turn that its thread already has.
-        stays: whether its thread stays inside from the first step to the end, since it blocks where it waits.
+        policy: the order among others; ``None`` for a synchronous call, which is rejected instead of waiting, or joins
+            its thread's current turn.
+        stays: whether its thread stays inside from the first step to the end, since it blocks during waits.
         has_turn: whether the turn was admitted and has not ended.
         ticket: the turn's place in line, while it waits.
         thread: the thread inside with it, or 0.
         ending: the error that ends it; no step begins after it is set.
-        guard: a guard that interrupts the step that is under way.
+        guard: a guard that interrupts the current step.
     """
 
     __slots__ = ("ending", "guard", "has_turn", "policy", "stays", "thread", "ticket")
@@ -78,7 +78,7 @@ class Ticket(Latch):
         self._gate.release_dropped()
 
     def wait_until(self, deadline: float | None = None) -> None:
-        """Blocks until the turn has come; refused in a thread that would wait for itself."""
+        """Blocks until the turn has come; rejected in a thread that would wait for itself."""
         if not self.is_settled and self._gate.runs_here():
             raise FailedPreconditionError(
                 "waiting for a turn in a context whose function this thread is running would never end; call the "
@@ -95,10 +95,10 @@ class ContextGate:
         concurrent: whether its invocations may overlap.
         is_closed: whether the context was closed, or a close of it was interrupted.
         is_released: whether ``close`` has nothing left to do.
-        closing: the close under way.
-        closer: the thread of the close under way; CLOSED afterwards.
+        closing: the close in progress.
+        closer: the thread of the close in progress; CLOSED afterwards.
         lock: a lock that is held for a few statements at a time. Reentrant: signal handlers may abort an invocation.
-        holder: the turn that others wait for.
+        holder: the turn for which others wait.
         waiting: the tickets in line, as a heap.
     """
 
@@ -124,7 +124,7 @@ class ContextGate:
     def __init__(self, kind: str, *, concurrent: bool) -> None:
         self.kind: str = kind
         self.concurrent: bool = concurrent
-        # How it is made concurrent, for messages.
+        # The way to make it concurrent, for messages.
         self.concurrent_option = "options=SessionOptions(concurrent=True)" if kind == "session" else "concurrent=True"
         self.is_closed: bool = False
         self.is_released: bool = False
@@ -132,11 +132,11 @@ class ContextGate:
         self.lock: threading.RLock = RLock()
         self.holder: Turn | None = None
         self.waiting: list[Ticket] = []
-        self._ended = threading.Condition(self.lock)  # notified when a turn has ended, if somebody waits for that
+        self._ended = threading.Condition(self.lock)  # notified when a turn has ended, if a thread waits for it
         self._watchers = 0
         self._serial = 0  # the last ticket's
-        self._turns = 0  # those in line included
-        self._inside = 0  # steps under way, nested ones included
+        self._turns = 0  # including those in line
+        self._inside = 0  # current steps, including nested ones
         self.closer: int = 0
         self._dropped: deque[Turn] = deque()
 
@@ -151,14 +151,14 @@ class ContextGate:
         """Enters for a step; ``end_step`` follows.
 
         Returns:
-            ``None``, or a ticket to wait for before the first step, which has not begun then.
+            ``None``, or a ticket to wait for before the first step, which then has not begun.
 
         Raises:
-            FailedPreconditionError: the policy refuses to wait, or does not fit the context.
+            FailedPreconditionError: the policy does not allow waiting, or does not fit the context.
             ClosedError: the context was closed.
             PumiceError: ``turn.ending``, which was set before.
         """
-        # This and ``end_step`` are written plainly: every call comes here (benchmarks/call_latency.py).
+        # This and ``end_step`` avoid calls, as every invocation runs them (benchmarks/call_latency.py).
         thread = get_ident()
         if turn.thread == thread:
             return None
@@ -180,7 +180,7 @@ class ContextGate:
                         self.holder = turn
                 elif policy is not None or self.holder is None or self.holder.thread != thread:
                     ticket = turn.ticket or self._line_up(turn, policy)
-                # else a call within the turn that this thread has
+                # else a call within this thread's turn
             if ticket is None:
                 turn.thread = thread
                 self._inside += 1
@@ -190,7 +190,7 @@ class ContextGate:
         return ticket
 
     def _line_up(self, turn: Turn, policy: InvocationPolicy | None) -> Ticket:
-        """Puts a turn in line; raises where it does not wait. The lock is held."""
+        """Puts a turn in line; raises if it does not wait. The lock is held."""
         if policy is None or policy.refuse or policy.concurrent:
             raise self._refusal(policy)
         self._serial += 1
@@ -226,7 +226,7 @@ class ContextGate:
     # -- turns ---------------------------------------------------------------------------------------
 
     def give_back(self, turn: Turn) -> None:
-        """Ends a turn, or takes it out of the line, and admits the next one; idempotent."""
+        """Ends a turn, or removes it from the line, and admits the next; idempotent."""
         with self.lock:
             ticket = self._give_back(turn)
             if self._watchers:
@@ -235,7 +235,7 @@ class ContextGate:
             ticket.settle()
 
     def _give_back(self, turn: Turn) -> Ticket | None:
-        """Returns the ticket to settle. The lock is held."""
+        """Ends a turn as ``give_back`` does, and returns the ticket to settle. The lock is held."""
         ticket = turn.ticket
         if ticket is not None:
             self.waiting.remove(ticket)
@@ -258,24 +258,26 @@ class ContextGate:
         return ticket
 
     def drop(self, turn: Turn) -> None:
-        """Does ``give_back`` for finalizers, which may run at any point and under any lock: only takes a note."""
+        """Does ``give_back`` for finalizers, which may run at any point and under any lock, so it only appends to a
+        list.
+        """
         self._dropped.append(turn)
         _Releaser.wake(self)
 
     def release_dropped(self) -> None:
-        """Ends the turns that were dropped."""
+        """Ends the dropped turns."""
         while self._dropped:
             with contextlib.suppress(IndexError):  # another thread took the last
                 self.give_back(self._dropped.popleft())
 
     @property
     def in_flight(self) -> int:
-        """The number of turns that have not ended, those in line included."""
+        """The number of unfinished turns, including those in line."""
         self.release_dropped()
         return self._turns
 
     def runs_here(self) -> bool:
-        """Whether this thread is in a function that must end before the next turn comes."""
+        """Whether this thread is in a function that must end before the next turn."""
         holder = self.holder
         return holder is not None and holder.thread == get_ident()
 
@@ -283,7 +285,7 @@ class ContextGate:
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
-        """Keeps other threads out of a context that is not concurrent, as a call does."""
+        """Keeps other threads out of a context that is not concurrent, like a call."""
         turn = Turn(None, True)
         try:
             self.begin_step(turn)
@@ -300,8 +302,7 @@ class ContextGate:
     def wait_until_ended(self, turns: Iterable[Turn], timeout: float) -> None:
         """Waits until these turns have ended, except those in a step in this thread; for some seconds at most.
 
-        That a thread has left its step is not enough: where the step suspended, its driver has yet to give the turn
-        back.
+        It is not enough that a thread has left its step: after a suspension, its driver must still give the turn back.
         """
         here = get_ident()
 
@@ -316,10 +317,9 @@ class ContextGate:
                 self._watchers -= 1
 
     def begin_close(self, closing: object) -> None:
-        """Keeps other threads out while the context is closed; refused while one is inside or an invocation is in
-        flight.
+        """Keeps other threads out during a close; rejected while a thread is inside or an invocation is in flight.
 
-        The caller sets ``closer`` to CLOSED and ``is_closed`` in a ``finally`` if ``closing`` is its own by then, by
+        If ``closing`` is then its own, the caller sets ``closer`` to CLOSED and ``is_closed`` in a ``finally``, by
         assignments, which an interrupt cannot prevent.
         """
         self.release_dropped()
@@ -341,7 +341,7 @@ class ContextGate:
     # -- messages ------------------------------------------------------------------------------------
 
     def _refusal(self, policy: InvocationPolicy | None) -> FailedPreconditionError:
-        """Returns the error for a turn that is not given, by its policy."""
+        """Returns the error for a turn that was not admitted, by its policy."""
         if policy is not None and policy.concurrent:
             return FailedPreconditionError(
                 f"this {self.kind} was not made for concurrent invocations: make it with {self.concurrent_option}, or "
@@ -378,8 +378,8 @@ def _name_of(ident: int) -> str:
 class _Releaser:
     """A thread that gives dropped turns back while others wait for theirs.
 
-    It is started where one has to wait, never in a finalizer: starting a thread takes locks. Otherwise the next call
-    that looks at the gate gives them back.
+    It is started when a turn must wait, never in a finalizer, as starting a thread takes locks. Otherwise the next call
+    that uses the gate gives them back.
     """
 
     _lock: Final = threading.Lock()
@@ -389,7 +389,7 @@ class _Releaser:
     @classmethod
     def start(cls) -> None:
         with cls._lock:
-            if cls._thread is None or not cls._thread.is_alive():  # none yet, or none in a forked child
+            if cls._thread is None or not cls._thread.is_alive():  # no thread yet, or none in a forked child
                 cls._thread = threading.Thread(target=cls._run, name="pumice releaser", daemon=True)
                 cls._thread.start()
 

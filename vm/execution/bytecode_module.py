@@ -1,6 +1,6 @@
 """Bytecode modules: loaded, verified, and translated when called.
 
-Thread rule: any thread. A module is immutable but for its cache of translations, which all contexts share.
+Thread rule: any thread. A module is immutable except for its cache of translations, which all contexts share.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..types.buffer import VmBuffer
 from .code_cache import MAX_CONTENT_BYTES, CodeCache, KeptCode
 from .namespace import NAMESPACE
 
-# Verifier and translator are imported when they are used: a module that was loaded before needs neither.
+# Verifier and translator are imported at their use, as modules loaded before need neither.
 if TYPE_CHECKING:
     from ..bytecode.decoder import Instruction
     from ..bytecode.verifier import VerifiedModule
@@ -43,10 +43,10 @@ class BytecodeModule:
     Attributes:
         definition: the file's contents.
         verified: the module's functions, decoded.
-        name, version: the name and version, as other modules import the module.
+        name, version: the name and version under which other modules import the module.
         exports: the function ordinals by name.
         export_names: the names by function ordinal.
-        archive: the file, whose constants are served in place; ``None`` for a module made in memory.
+        archive: the file, whose constants are served in place; ``None`` for a module in memory.
         analysis: the state that the translation of its functions shares.
         translation_lock: a lock that is held while a variant of a function is translated.
     """
@@ -54,7 +54,7 @@ class BytecodeModule:
     def __init__(
         self, definition: ModuleDef, archive: ModuleArchive | None = None, cache: CodeCache | None = None
     ) -> None:
-        """Verifies a module, unless ``cache`` knows that it was verified.
+        """Verifies a module, unless ``cache`` records that it was verified.
 
         Raises:
             InvalidArgumentError: the bytecode breaks a rule.
@@ -70,7 +70,7 @@ class BytecodeModule:
             cache.keep_verdict()
         self.name: str = definition.name
         self.version: int = definition.version
-        self.exports: dict[str, int] = {}  # the first of equal names counts
+        self.exports: dict[str, int] = {}  # the first of equal names is used
         for export in definition.exports:
             self.exports.setdefault(export.name, export.ordinal)
         self.export_names: dict[int, str] = {ordinal: name for name, ordinal in reversed(self.exports.items())}
@@ -92,7 +92,7 @@ class BytecodeModule:
     def from_bytes(
         cls, data: bytes | bytearray | memoryview, name: str = "<memory>", *, keep: bool = False
     ) -> BytecodeModule:
-        """Loads a module from memory, which is shared and must not change; ``keep`` keeps its code on disk."""
+        """Loads a module from shared memory, which must not change; ``keep`` keeps its code on disk."""
         return cls._load(ModuleArchive.from_bytes(data, name), keep=keep)
 
     @classmethod
@@ -138,14 +138,14 @@ class BytecodeModule:
         return self.export_names.get(ordinal, f"@{ordinal}")
 
     def translation(self, ordinal: int, non_suspending: frozenset[int] = frozenset()) -> Translation:
-        """Returns a function's translation for contexts where the imports with these ordinals never suspend."""
+        """Returns a function's translation for contexts in which the imports with these ordinals never suspend."""
         key = ordinal, non_suspending
         known = self._translations.get(key)
         return known or self._translations.setdefault(key, Translation(self, ordinal, non_suspending))
 
     @cached_property
     def machine_code(self) -> UnitModule | None:
-        """The machine code of its functions; ``None`` where none is made. Hold ``translation_lock`` to use it."""
+        """The machine code of its functions; ``None`` if there is none. Hold ``translation_lock`` to use it."""
         if not is_available():
             return None
         from ..machine_code.unit import UnitModule
@@ -158,7 +158,7 @@ class BytecodeModule:
         return tuple(VmBuffer.wrap(segment, writable=False) for segment in self.definition.rodata)
 
     def close(self) -> None:
-        """Unmaps the file once no constant of it is in use; idempotent."""
+        """Unmaps the file once none of its constants is in use; idempotent."""
         if self.archive is not None:
             self.archive.close()
 
@@ -167,7 +167,7 @@ class BytecodeModule:
 
 
 class Translation:
-    """The variants of one function as Python code that each context binds; each is compiled when first needed."""
+    """The variants of one function as Python code that each context binds, compiled when first needed."""
 
     def __init__(self, module: BytecodeModule, ordinal: int, non_suspending: frozenset[int]) -> None:
         self.full_name: str = f"{module.name}.{module.function_name(ordinal)}"
@@ -217,7 +217,7 @@ class Translation:
         return Translator(analysis, COLD_FUNCTION if machine_code is None else machine_code.warmth(analysis))
 
     def register_names(self, entry: int) -> tuple[str, ...]:
-        """Returns names of the registers that a frame suspended at ``entry`` holds."""
+        """Returns the names of the registers in a frame suspended at ``entry``."""
         with self._module.translation_lock:
             return self._translator.analysis.names_at(entry) if entry else ()
 
@@ -226,16 +226,16 @@ class Translation:
         return self.variant(entry)[0].text
 
     def pc_of(self, file_name: str, line: int) -> int:
-        """Returns the pc that a line of source is translated from; -1 if it is from none."""
+        """Returns the pc from which a line of source is translated; -1 if there is none."""
         pcs = self._sources[file_name].pcs
         return pcs[line - 1] if 0 < line <= len(pcs) else -1
 
     def pc_before(self, entry: int) -> int:
-        """Returns the pc of the instruction that an entry is after."""
+        """Returns the pc of the instruction before an entry."""
         return self._module.verified.functions[self._ordinal].instructions[entry - 1].pc
 
     def source_location(self, pc: int) -> str | None:
-        """Returns the place of an instruction in the source program, if the module has debug information for it."""
+        """Returns an instruction's location in the source program, if the module has debug information for it."""
         debug, name = self._module.definition.debug, self._module.export_names.get(self._ordinal)
         if debug is None:
             return None
@@ -243,20 +243,20 @@ class Translation:
         return location or debug.location_of(self._ordinal, pc)
 
     def place(self, pc: int) -> str:
-        """Returns ``module.function pc 120 (file.mlir:3:5)``; the name alone for a negative pc."""
+        """Returns ``module.function pc 120 (file.mlir:3:5)``; only the name for a negative pc."""
         if pc < 0:
             return self.full_name
         source = self.source_location(pc)
         return f"{self.full_name} pc {pc}{f' ({source})' if source else ''}"
 
     def instruction_at(self, pc: int) -> Instruction | None:
-        """Returns the instruction at a pc; ``None`` where none begins."""
+        """Returns the instruction at a pc; ``None`` if none begins there."""
         instructions = self._module.verified.functions[self._ordinal].instructions
         return next((instruction for instruction in instructions if instruction.pc == pc), None)
 
     def import_at(self, pc: int) -> tuple[int, str] | None:
         """Returns ordinal and full name of the import that the instruction at a pc calls; ``None`` if it calls none."""
-        from ..bytecode.isa import CALLS, IMPORT_BIT  # here: only messages ask
+        from ..bytecode.isa import CALLS, IMPORT_BIT  # imported here: only messages need it
 
         instruction = self.instruction_at(pc)
         if instruction is None or instruction.operation.mnemonic not in CALLS:
@@ -267,7 +267,7 @@ class Translation:
 
 
 # By the file name of the compiled code, for error locations. File names are unique; code objects compare equal across
-# modules. A module that is dropped takes its entries along.
+# modules. Entries go with their module.
 _translations: weakref.WeakValueDictionary[str, Translation] = weakref.WeakValueDictionary()
 _serials = itertools.count(1)
 

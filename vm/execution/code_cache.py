@@ -1,8 +1,8 @@
-"""The cache of a module on disk: that its bytecode was verified, and its functions as Python code.
+"""The disk cache of a module: the fact that its bytecode was verified, and its functions as Python code.
 
 Entries are keyed by the module's content, by the code that verifies and translates, and by the Python that compiles.
-They hold code objects as ``marshal`` writes them, which is right only because the cache gives out nothing that this
-user's pumice did not write (``docs/design/cache.md``).
+They contain code objects written by ``marshal``, which is safe only because the cache returns nothing but data written
+by this user's pumice (``docs/design/cache.md``).
 
 Thread rule: any thread.
 """
@@ -19,14 +19,14 @@ from typing import Final, NamedTuple
 from ...base.cache import CachedFile, digest, folder_stamp
 from ..translation.expressions import Source
 
-# Larger files are mostly constants: to hash them takes longer than to verify and translate them.
+# Larger files are mostly constants; hashing them takes longer than verifying and translating them.
 MAX_CONTENT_BYTES: Final = 64 << 20
 _ROOM: Final = "vm"
 _VERIFIED: Final = b"verified"
 
 
 class KeptCode(NamedTuple):
-    """A variant of a function, translated.
+    """A translated variant of a function.
 
     Attributes:
         source: the source of the code.
@@ -53,7 +53,7 @@ class CodeCache:
         self._file("verdict").store(_VERIFIED)
 
     def load(self, variant: object, file_name: str) -> KeptCode | None:
-        """Returns the code of a variant, named by ``variant``; ``file_name`` is the one that its frames show."""
+        """Returns the code of a variant by its name; its frames show ``file_name``."""
         content = self._file(variant).load()
         if content is None:
             return None
@@ -70,7 +70,7 @@ class CodeCache:
 
 
 def _renamed(code: CodeType, file_name: str) -> CodeType:
-    """Returns a code object, and those in it, with another file name."""
+    """Returns a code object, and the code objects in it, with another file name."""
     constants = tuple(
         _renamed(constant, file_name) if isinstance(constant, CodeType) else constant for constant in code.co_consts
     )

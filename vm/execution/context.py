@@ -1,12 +1,12 @@
-"""Contexts: modules linked together, with state of their own; and the functions that can be called in them.
+"""Contexts: modules linked together, with their own state, and the functions that can be called in them.
 
-Calling sequence: ``Context()``; ``add`` modules, those that others import from first; ``lookup`` functions and
-``invoke`` them; ``close``. ``add`` resolves a module's imports against the modules before it, makes its state and runs
-its ``__init``; ``close`` runs each ``__deinit``, the last module's first. ``freeze`` ends adding.
+Calling sequence: ``Context()``; ``add`` modules, imported modules first; ``lookup`` functions and ``invoke`` them;
+``close``. ``add`` resolves a module's imports against the previous modules, makes its state and runs its ``__init``;
+``close`` runs each ``__deinit``, the last module's first. ``freeze`` ends adding.
 
 Thread rule: one thread at a time, any thread, unless made ``concurrent``: then functions may be invoked from several
-threads at once (the program must guard its own state), but modules are still added by one. A native function may
-invoke functions of the context that it is called in; such an invocation ends by the deadline of its caller.
+threads at once (the program must guard its own state), but only one thread may add modules. A native function may
+invoke functions of its own context; such an invocation ends by its caller's deadline.
 """
 
 from __future__ import annotations
@@ -84,12 +84,12 @@ class Function:
 
 
 class Context(Closeable):
-    """Modules linked together, with state of their own, and the functions that can be called in them.
+    """Modules linked together, with their own state, and the functions that can be called in them.
 
     Args:
         max_stack_depth: the largest number of nested calls of an invocation.
         concurrent: whether invocations may overlap.
-        kind: the name of its kind in messages; a session calls its context a session.
+        kind: the name of its kind in messages, such as "session".
         max_time: the longest time of a call in seconds, whatever its timeout; ``None`` means no limit.
         host_memory: the budget of the buffers, lists and globals of its programs; ``None`` means no limit.
 
@@ -140,15 +140,15 @@ class Context(Closeable):
 
     @property
     def modules(self) -> tuple[Module, ...]:
-        """The modules, in the order they were added."""
+        """The modules, in the order of addition."""
         return tuple(loaded.module for loaded in self._modules.values())
 
     def freeze(self) -> None:
-        """Refuses further modules; idempotent."""
+        """Rejects further modules from now on; idempotent."""
         self.is_frozen = True
 
     def module_state(self, name: str) -> object:
-        """Returns a module's state in this context: a ``ModuleState``, or what a native module's factory made."""
+        """Returns a module's state in this context: a ``ModuleState``, or the result of a native module's factory."""
         return self._loaded(name).state
 
     def add(self, module: Module, *, timeout: float | None = None) -> None:
@@ -156,8 +156,8 @@ class Context(Closeable):
 
         Args:
             module: a module that was not added before.
-            timeout: the seconds for its initializers; ``None`` means no limit, and a module from an unknown source may
-                never end.
+            timeout: the seconds for its initializers; ``None`` means no limit, which an untrusted module may never
+                reach.
 
         Raises:
             DeadlineExceededError: the initializers were not done in time; the module is not added.
@@ -214,7 +214,7 @@ class Context(Closeable):
     # -- functions -----------------------------------------------------------------------------------
 
     def lookup(self, full_name: str) -> Function:
-        """Returns the exported function ``module.function``; raises NotFoundError, which names close ones."""
+        """Returns the exported function ``module.function``; raises NotFoundError, with similar names."""
         self.check_open()
         if not isinstance(full_name, str):
             raise InvalidArgumentError(f"a function's full name is a str such as 'module.main', got {full_name!r}")
@@ -253,7 +253,7 @@ class Context(Closeable):
     # -- invocation ----------------------------------------------------------------------------------
 
     def stack_for(self, function: Function, arguments: tuple[Any, ...]) -> Stack:
-        """Returns a stack with a function entered, to be stepped by the caller; the arguments are not checked."""
+        """Returns a stack with a function entered, for the caller to step; the arguments are not checked."""
         if function.bytecode is not None:
             return Stack(self.max_stack_depth, function.bytecode, arguments)
         assert function.native is not None
@@ -276,17 +276,17 @@ class Context(Closeable):
             function: a function of this context.
             arguments: the values, one for each element of the calling convention: ints, floats, references; not
                 checked.
-            timeout: the seconds for the whole call, waits included; ``None`` means no limit. One that is not positive
-                has passed already: the call ends where it first loops or waits.
-            blocks: whether native functions may block, if nobody looks at the call's waits and there is no timeout.
+            timeout: the seconds for the whole call, including waits; ``None`` means no limit. A timeout that is not
+                positive has already passed: the call ends where it first loops or waits.
+            blocks: whether native functions may block, if the call's waits are not observed and there is no timeout.
 
         Returns:
             ``None``, the result, or a tuple of several results.
 
         Raises:
             InvalidArgumentError: the timeout is not a number.
-            DeadlineExceededError: the time passed; everything of the invocation is released.
-            FailedPreconditionError: another thread is using the context, or the function is of another one.
+            DeadlineExceededError: the time passed; all resources of the invocation are released.
+            FailedPreconditionError: another thread is using the context, or the function belongs to another context.
             PumiceError: the program failed.
         """
         if function.context is not self:
@@ -294,7 +294,7 @@ class Context(Closeable):
         return call(Run(self, function, arguments, None, timeout, True, "block" if blocks else "suspend"))
 
     def hold(self) -> contextlib.AbstractContextManager[None]:
-        """Keeps other threads out, as a call does, for what must not happen while a function runs elsewhere.
+        """Keeps other threads out, like a call, during work that must not overlap with functions.
 
         Raises FailedPreconditionError if another thread is using the context, ClosedError if it was closed.
         """
@@ -306,7 +306,7 @@ class Context(Closeable):
 
     @property
     def loop(self) -> Loop:
-        """The loop of asynchronous invocations that name no other: a thread, started by the first of them."""
+        """The loop of asynchronous invocations without a loop of their own: a thread, started by the first of them."""
         if self._loop is None or self._loop.is_closed:
             from .loop import ThreadLoop
 
@@ -334,12 +334,12 @@ class Context(Closeable):
         time, is logged, and the others still run.
 
         Args:
-            timeout: the seconds for each ``__deinit``; ``None`` means no limit, and a module from an unknown source may
-                never end.
+            timeout: the seconds for each ``__deinit``; ``None`` means no limit, which an untrusted module may never
+                reach.
 
         Raises:
-            FailedPreconditionError: a function is being called, in this thread or another, or an invocation that was
-                begun in stages is in flight; close when it has ended.
+            FailedPreconditionError: a function is being called, in this thread or another, or a staged invocation is in
+                flight; close when it has ended.
             BaseException: a native module's state raised it in its ``close``; everything is released first.
         """
         gate, closing = self.gate, object()
@@ -349,7 +349,7 @@ class Context(Closeable):
             self._abort_invocations()
         try:
             gate.begin_close(closing)
-            if self.gate.is_released:  # by another thread meanwhile
+            if self.gate.is_released:  # released by another thread meanwhile
                 return
             try:
                 for loaded in reversed(self._modules.values()):
@@ -373,7 +373,7 @@ class Context(Closeable):
         self.gate.wait_until_ended(invocations, _MAX_END_WAIT)
 
     def _deinitialize(self, loaded: LoadedModule, timeout: float | None) -> None:
-        if loaded in self._deinitialized:  # by a close that was interrupted
+        if loaded in self._deinitialized:  # by an interrupted close
             return
         self._deinitialized.add(loaded)
         if isinstance(loaded.module, BytecodeModule) and _DEINIT in loaded.module.exports:

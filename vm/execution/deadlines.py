@@ -1,7 +1,7 @@
-"""Deadlines: steps and waits that end at one; the implementation of ``timeout=``.
+"""Deadlines: steps and waits that end at a deadline; the implementation of ``timeout=``.
 
-An invocation made by a native function while another one is under way in the same thread is part of that one: it also
-ends by the outer deadline, whatever its own timeout, and the outer invocation reports it.
+An invocation made by a native function is part of the outer invocation in its thread: it also ends by the outer
+deadline, whatever its own timeout, and the outer invocation reports it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def timeout_seconds(timeout: float) -> float:
         if isinstance(timeout, (bool, str, bytes)):
             raise TypeError
         seconds = float(timeout)
-    except OverflowError:  # an int that no float holds
+    except OverflowError:  # an int beyond the range of floats
         return LONGEST_WAIT if timeout > 0 else 0.0
     except (TypeError, ValueError):
         seconds = math.nan
@@ -48,14 +48,14 @@ def deadline_after(timeout: float | None) -> float | None:
 
 
 def timed_out(name: str, timeout: float | None) -> DeadlineExceededError:
-    """Returns the error of an invocation that was not done in time."""
+    """Returns the error of an invocation that was not finished in time."""
     return DeadlineExceededError(
         f"{name} was not done within its timeout of {timeout:g} s; everything of the call was released"
     )
 
 
 def outer_deadline() -> float:
-    """Returns the deadline of the invocations under way in this thread; infinite if there is none."""
+    """Returns the deadline of the current invocations of this thread; infinite if there are none."""
     return deadlines.get(threading.get_ident(), math.inf)
 
 
@@ -69,8 +69,8 @@ def deadline_of_call(timeout: float | None) -> float | None:
 
 
 def step_until(stack: Stack, deadline: float) -> bool:
-    """Runs ``stack.step()``, and ends it with ``Interrupted`` at ``time.monotonic()`` seconds; the
-    stack is empty then.
+    """Runs ``stack.step()``, and ends it with ``Interrupted`` at ``deadline`` (``time.monotonic()``), which empties the
+    stack.
     """
 
     me = threading.get_ident()
@@ -101,10 +101,10 @@ def step_until(stack: Stack, deadline: float) -> bool:
 
 
 def guard_of(stack: Stack, deadline: float) -> Guard:
-    """Returns a guard, not entered yet, that interrupts the functions on a stack from a deadline on."""
+    """Returns a guard, not entered yet, that interrupts the functions on a stack after a deadline."""
 
     def calls() -> Iterable[CellType]:
-        stack.max_depth = 0  # calls through the stack are refused
+        stack.max_depth = 0  # calls through the stack are rejected
         frame = stack.frames[-1] if stack.frames else None
         return frame.function.call_cells() if isinstance(frame, Frame) else ()
 
@@ -112,7 +112,7 @@ def guard_of(stack: Stack, deadline: float) -> Guard:
 
 
 def wait_for(stack: Stack, frame: WaitFrame, deadline: float | None) -> None:
-    """Performs the wait on top of a stack; errors from it say where the program waits."""
+    """Performs the wait on top of a stack; errors contain the program's location."""
     try:
         perform_wait(frame, deadline)
     except Interrupted:
@@ -132,7 +132,7 @@ def wait_for(stack: Stack, frame: WaitFrame, deadline: float | None) -> None:
 
 
 def await_source(source: WaitSource, deadline: float | None) -> None:
-    """Waits for a source until a deadline; ``Interrupted`` ends it by that of invocations under way in this thread."""
+    """Waits for a source until a deadline; ``Interrupted`` ends it at the deadline of this thread's invocations."""
     outer = outer_deadline() if deadlines else math.inf
     until = min(outer, math.inf if deadline is None else deadline)
     try:

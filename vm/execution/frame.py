@@ -1,7 +1,7 @@
-"""Frames: one for each function that an invocation is inside of, on the invocation's own stack.
+"""Frames: one for each function that an invocation is in, on the invocation's own stack.
 
-A suspended frame holds all that its function needs to continue: the entry and the registers that are live there. It
-uses nothing of the host's stack. Thread rule: as the invocation's: any thread, one at a time.
+A suspended frame holds everything that its function needs to continue: the entry and its live registers. It does not
+use the host's stack. Thread rule: the same as for the invocation: any thread, one at a time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Frame:
     Attributes:
         pc: the program counter of the instruction at which it is suspended; 0 before it runs, and stale while it runs.
         entry: the entry at which it continues (see translator.py).
-        registers: the values that are live there; ``register_values`` names them.
+        registers: the live values there; ``register_values`` names them.
         callee, arguments: the called function and its arguments, between the return to the interpreter and the call
             itself.
         room: the number of frames that may follow it on the stack.
@@ -51,7 +51,7 @@ class Frame:
 
     @property
     def source_location(self) -> str | None:
-        """The place of the pc in the source program, if the module has debug information for it."""
+        """The location of the pc in the source program, if the module has debug information for it."""
         return self.function.translation.source_location(self.pc)
 
     def __repr__(self) -> str:
@@ -64,7 +64,7 @@ class NativeFrame:
     __slots__ = ("_origin", "resume")
 
     def __init__(self, name: str | Frame, resume: Callable[..., object]) -> None:
-        # The name is found from the caller only when asked for: waits are frequent, errors are not.
+        # The name is computed from the caller only when needed, as waits are frequent but errors are not.
         self._origin = name if isinstance(name, str) else (name.function, name.pc)
         self.resume: Callable[..., object] = resume
 

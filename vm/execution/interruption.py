@@ -1,11 +1,11 @@
-"""The exception that ends an invocation whose deadline has passed, and the deadlines under way."""
+"""The exception that ends an invocation after its deadline, and the current deadlines."""
 
 from __future__ import annotations
 
 from typing import Final
 
 deadlines: Final[dict[int, float]] = {}
-"""The deadline of the invocations under way in each thread, in ``time.monotonic()`` seconds; only with a timeout."""
+"""The deadline of the current invocations of each thread, in ``time.monotonic()`` seconds, if there is a timeout."""
 
 
 class Interrupted(BaseException):

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from .namespace import COLD
 
 MACHINE_TIER: Final = str(Path(__file__).with_name("machine_tier.py"))
-"""The file of the code that runs machine code, which only programs that have some import."""
+"""The file of the code that runs machine code, which only programs with machine code import."""
 
 
 class Resumable(Protocol):
@@ -35,7 +35,7 @@ Left: TypeAlias = "tuple[LeftFunction, int, tuple[Any, ...]]"
 
 
 class Continuation:
-    """The frame of a call that translated code continues; it never suspends."""
+    """The frame of a call that translated code continues; such a call never suspends."""
 
     __slots__ = ("registers", "room")
 
@@ -45,14 +45,14 @@ class Continuation:
 
 
 def continue_frames(frames: list[Left], is_hot: bool, replaced: bool) -> object:
-    """Continues calls that machine code left, the innermost first, and returns the results of the outermost.
+    """Continues calls that machine code left, innermost first, and returns the results of the outermost.
 
-    A traceback through this function stands for the calls in ``frames``, which wait for the one that runs, and, where
-    it ``replaced`` the Python frame below it, for that one (stack.py).
+    In a traceback this function represents the calls in ``frames``, which wait for the running call, and also the
+    Python frame below it, if it ``replaced`` that (stack.py).
 
     Args:
-        frames: the outermost first.
-        is_hot: whether the innermost was left because its fuel ran out, and continues as machine code.
+        frames: the frames, outermost first.
+        is_hot: whether the innermost frame was left because its fuel ran out, and continues as machine code.
     """
     answer: object = None
     while frames:

@@ -1,4 +1,4 @@
-"""Links a module against those added before it: checks dependencies and binds each import to its provider."""
+"""Links a module against previously added modules: checks dependencies and binds each import to its provider."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ class LoadedModule:
 
 
 def _split_name(full_name: str, modules: Mapping[str, LoadedModule]) -> tuple[LoadedModule | None, str]:
-    """Returns the module that a full name begins with, and the rest.
+    """Returns the module that a full name begins with, and the rest of the name.
 
-    Names of modules and functions may have dots: the first module that has the function counts, or the shortest name.
+    Names of modules and functions may contain dots: the result is the first module with the function, or else the
+    shortest name.
     """
     first: tuple[LoadedModule, str] | None = None
     prefix, _, rest = full_name.partition(".")
@@ -50,9 +51,9 @@ def find_function(full_name: str, modules: Mapping[str, LoadedModule]) -> tuple[
     loaded, name = _split_name(full_name, modules)
     if loaded is not None:
         return loaded, name
-    near = [f"{module}.{full_name}" for module, one in modules.items() if full_name in one.module.exports]
+    near = [f"{module}.{full_name}" for module, linked in modules.items() if full_name in linked.module.exports]
     if not near:
-        every = [f"{module}.{name}" for module, one in modules.items() for name in one.module.exports]
+        every = [f"{module}.{name}" for module, linked in modules.items() for name in linked.module.exports]
         near = close_to(full_name, every)
     raise NotFoundError(
         f"no function {full_name!r}: full names are module.function, and the modules are {names_of(modules)}"
@@ -61,7 +62,7 @@ def find_function(full_name: str, modules: Mapping[str, LoadedModule]) -> tuple[
 
 
 def unknown_export(module: Module, name: str) -> NotFoundError:
-    """Returns the error for a function that a module does not export; it names close ones."""
+    """Returns the error for a function that a module does not export, with similar names."""
     names = [export for export in module.exports if not export.startswith("__")]
     near = close_to(name, names)
     shown = ", ".join(near or names[:10]) or "none"
@@ -80,7 +81,7 @@ def native_function(loaded: LoadedModule, export: NativeExport) -> Callable[...,
 
 
 def link(module: BytecodeModule, modules: Mapping[str, LoadedModule]) -> list[LinkedImport]:
-    """Links each import of a module; optional ones may stay unresolved.
+    """Links each import of a module; optional imports may stay unresolved.
 
     Raises:
         NotFoundError: a required import, or a module that it depends on, is missing.
@@ -106,7 +107,7 @@ def link(module: BytecodeModule, modules: Mapping[str, LoadedModule]) -> list[Li
 
 
 def non_suspending_imports(module: BytecodeModule, natives: Iterable[NativeModule]) -> frozenset[int]:
-    """Returns the imports that never suspend where these native modules provide them; for dumps."""
+    """Returns the imports that never suspend if these native modules provide them; for dumps."""
     modules = {native.name: LoadedModule(native, None) for native in natives}
     imports = set()
     for ordinal, convention in enumerate(module.imports):
@@ -178,7 +179,7 @@ def _bytecode_import(function: ContextFunction) -> Callable[..., object]:
     """Calls a function of another bytecode module: returns a request to the interpreter."""
 
     def call(*arguments: object) -> Wait:
-        request = Wait(resume=call)  # which nobody does
+        request = Wait(resume=call)  # never called
         request.callee = (function, arguments)
         return request
 

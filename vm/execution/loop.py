@@ -1,10 +1,9 @@
-"""Loops: where the steps of asynchronous invocations run and their waits are performed.
+"""Loops, which run the steps of asynchronous invocations and perform their waits.
 
 A loop runs callbacks one after another. It ends by ``close`` or by an exception from a callback (its *failure*). From
-then on callbacks that are scheduled, before or later, are called with AbortedError. Every callback is called exactly
-once.
+then on callbacks, scheduled before or later, are called with AbortedError. Every callback is called exactly once.
 
-``InlineLoop`` runs callbacks inside the calls that schedule them, and blocks where an invocation waits. ``ThreadLoop``
+``InlineLoop`` runs callbacks inside the calls that schedule them, and blocks while an invocation waits. ``ThreadLoop``
 has a thread. asyncio's loop is in asyncio_loop.py. A loop of your own subclasses ``Loop`` and implements ``_post``.
 """
 
@@ -30,13 +29,15 @@ from ...waits.wait_mode import WaitMode, waits
 from .deadlines import wait_for
 from .stack import Stack
 
-_MAX_BEFORE_DEFERRED: Final = 32  # callbacks before deferred waits are looked at
+_MAX_BEFORE_DEFERRED: Final = 32  # callbacks before deferred waits are polled
 
 _log = logging.getLogger("pumice.vm")
 
 LoopCallback: TypeAlias = Callable[["Exception | None"], None]
-"""Called with ``None``, or with AbortedError where the loop ended first; for a wait, with the error that kept it from
-being performed. It must not block."""
+"""Called with ``None``, or with AbortedError if the loop ended first; for a wait, with the error that prevented it.
+
+It must not block.
+"""
 
 
 class Abortable(Protocol):
@@ -47,7 +48,7 @@ class Abortable(Protocol):
 
 
 class Loop(Closeable, ABC):
-    """A place where asynchronous invocations run. Thread rule: every method from any thread.
+    """The executor of asynchronous invocations. Thread rule: every method from any thread.
 
     Attributes:
         failure: the exception of a callback that ended it, or ``None``.
@@ -65,15 +66,15 @@ class Loop(Closeable, ABC):
     def _post(self, callback: Callable[[], None]) -> None:
         """Schedules ``callback`` after those posted before; raises if it cannot."""
 
-    def _stop(self) -> None:  # many a loop has nothing to stop
+    def _stop(self) -> None:  # many loops have nothing to stop
         """Called once the loop has ended; nothing is posted after this."""
 
     def runs_here(self) -> bool:
-        """Whether this is the loop's own thread; blocking on the loop there deadlocks."""
+        """Whether this is the loop's own thread, where blocking on the loop would deadlock."""
         return False
 
     def _defer(self, wait: DeferredWait) -> bool:
-        """Keeps a wait for a device, to poll when nothing else is due; ``False`` if this loop does not."""
+        """Keeps a wait for a device, to poll when no callback is due; ``False`` if this loop does not."""
         return False
 
     # -- scheduling ----------------------------------------------------------------------------------
@@ -89,7 +90,7 @@ class Loop(Closeable, ABC):
         self._run(callback)
 
     def start(self, callback: LoopCallback) -> None:
-        """Does ``call`` for the first step of an invocation; a loop may run it at once."""
+        """Does ``call`` for the first step of an invocation; a loop may run it immediately."""
         self.call(callback)
 
     def _run(self, callback: LoopCallback, error: Exception | None = None) -> None:
@@ -113,7 +114,7 @@ class Loop(Closeable, ABC):
     ) -> ArmedWait | DeferredWait | None:
         """Performs the wait on top of a stack; calls back when it is over, with the outcome on the frame.
 
-        ``mode`` is how to wait for a device; ``None`` is as it was opened.
+        ``mode`` is the wait mode for a device; ``None`` means the device's mode.
 
         Returns:
             The wait, which can be cancelled; ``None`` if it is over.
@@ -162,7 +163,8 @@ class Loop(Closeable, ABC):
 
     def add(self, invocation: Abortable) -> bool:
         """Registers an object to abort when the loop ends; ``False`` if it has ended."""
-        # Whoever ends the loop sets ``_ended`` first and then takes the set, so one of both sees the other.
+        # The end of the loop sets ``_ended`` first and then takes the set, so one of the two threads sees the other's
+        # change.
         self._active.add(invocation)
         return self._ended is None
 
@@ -176,11 +178,11 @@ class Loop(Closeable, ABC):
 
 
 class InlineLoop(Loop):
-    """Runs callbacks in the thread that schedules them, before ``call`` returns, and blocks where an invocation waits.
+    """Runs callbacks in the thread that schedules them, before ``call`` returns, and blocks while an invocation waits.
 
-    Callbacks that a callback schedules run after it, not inside it: the host's stack does not grow. An invocation that
-    another thread cancels while it waits is released at once, but the waiting thread goes on waiting, and the callback
-    is called when that wait is over.
+    Callbacks that a callback schedules run after it, not inside it, so the host's stack does not grow. An invocation
+    that another thread cancels during a wait is released immediately, but the waiting thread continues to wait, and the
+    callback is called when that wait is over.
     """
 
     def __init__(self) -> None:
@@ -215,7 +217,7 @@ class InlineLoop(Loop):
 
 
 class ThreadLoop(Loop):
-    """Runs callbacks on a thread of its own, which is started by the first one and ends with ``close``."""
+    """Runs callbacks on its own thread, which the first callback starts and ``close`` ends."""
 
     def __init__(self, name: str = "pumice-loop") -> None:
         super().__init__()
@@ -226,7 +228,7 @@ class ThreadLoop(Loop):
 
     def _post(self, callback: Callable[[], None]) -> None:
         with self._lock:
-            if self._ended is not None:  # nothing may follow what _stop puts there
+            if self._ended is not None:  # nothing may follow _stop's entry
                 raise self._ended.again()
             self._queue.put(callback)
             if self._thread is None:
@@ -249,7 +251,7 @@ class ThreadLoop(Loop):
         return True
 
     def _stop(self) -> None:
-        # Queued callbacks are still called, and find that the loop has ended.
+        # Queued callbacks are still called, and see that the loop has ended.
         self._queue.put(None)
 
     def close(self) -> None:

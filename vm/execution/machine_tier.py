@@ -1,15 +1,15 @@
-"""The second tier at work: a function of a context as machine code, entered where translated code found it hot.
+"""The second tier: a function of a context as machine code, entered when translated code finds it hot.
 
-Translated code counts the instructions of its loops. When they were enough, ``continue_at`` compiles the function's
-unit, and from then on goes on in machine code, at the loop's header, with the registers as they are. Machine code comes
-back with results, or with frames to be continued:
+Translated code counts the instructions of its loops. Beyond a threshold, ``continue_at`` compiles the function's unit,
+and from then on continues in machine code, at the loop's header, with the current registers. Machine code returns
+results, or frames to continue:
 
-* Where its fuel is spent, after some hundred microseconds, so that signals, deadlines and other threads get their turn
-  here, in Python. It is entered again where it left.
-* Before an instruction that would fail. Translated code goes on there and raises what it always raised. So machine
-  code has no errors of its own.
+* When its fuel is spent, after some hundred microseconds, so that signals, deadlines and other threads are served in
+  Python. It is entered again where it left.
+* Before an instruction that would fail. Translated code continues there and raises its usual error. So machine code has
+  no errors of its own.
 
-Thread rule: as the context's. Memory of a run belongs to that run.
+Thread rule: the same as for the context. Memory of a run belongs to that run.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from .interruption import Interrupted, deadlines
 from .left_frames import Continuation, Left, LeftFunction, continue_frames
 from .namespace import COLD, RESUME
 
-FUEL: Final = 1 << 20  # about as many additions; see operations.py
-HOST_STACK: Final = 1 << 18  # bytes that calls in machine code may take; threads have at least twice as much
-_SHORT: Final = 500  # fuel: with less it is quicker to go on in Python than to enter and to leave
+FUEL: Final = 1 << 20  # about one per addition; see operations.py
+HOST_STACK: Final = 1 << 18  # the most bytes for calls in machine code; threads have at least twice that
+_SHORT: Final = 500  # fuel: with less, continuing in Python is faster than entering and leaving
 _MAX_DELAY: Final = 1 << 20  # instructions
 _CONTEXT_WORDS: Final = 8
 _MAX_SPARE: Final = 4
@@ -43,7 +43,7 @@ _NULL: Final = (0, 0, 0, (1 << IS_BUFFER) - 1)
 
 
 class TieredState(Protocol):
-    """A module's state in a context, as machine code needs it (module_state.py)."""
+    """A module's state in a context, in the form for machine code (module_state.py)."""
 
     refs: Any
 
@@ -57,7 +57,7 @@ class TieredState(Protocol):
 
 
 class TieredFunction(LeftFunction, Protocol):
-    """A bytecode function of a context, as machine code needs it (module_state.py)."""
+    """A bytecode function of a context, in the form for machine code (module_state.py)."""
 
     ordinal: int
 
@@ -83,12 +83,12 @@ class _Memory:
 
 
 class _Compiled(NamedTuple):
-    """The machine code of a function and what it needs of its unit.
+    """The machine code of a function and the parts of its unit that it needs.
 
     Attributes:
         size: the words of the frames of a run.
-        host_stack: the number of bytes that calls may take.
-        classes: the classes of each type that the unit tests references for, by the bit in their masks.
+        host_stack: the most bytes for calls.
+        classes: the classes of each type that the unit tests for, by their bit in the masks.
     """
 
     unit: Unit
@@ -105,7 +105,7 @@ class MachineTier:
         self.function = function
         self._is_hopeless = False
         self._delay = 0
-        self._compiled: _Compiled | None = None  # set once, as a whole: other threads may be looking
+        self._compiled: _Compiled | None = None  # set once, as a whole, as other threads may read it
         self._spare: list[_Memory] = []
 
     @property
@@ -116,45 +116,45 @@ class MachineTier:
     # -- getting hot ---------------------------------------------------------------------------------
 
     def continue_at(self, frame: Any, entry: int, registers: tuple[Any, ...]) -> object:
-        """Continues a call of translated code at a header, or begins it.
+        """Continues a call of translated code at a header, or begins the call.
 
         Args:
             frame: the frame of the call, if it is on the VM's stack.
 
         Returns:
-            The results of the call, or RESUME; COLD where translated code has to go on.
+            The results of the call, or RESUME; COLD if translated code must continue.
         """
         if self._compiled is None and not self._compile():
             return COLD
         return self._run(frame, entry, registers, replaced=True)
 
     def start(self, frame: Any, arguments: tuple[Any, ...]) -> object:
-        """Calls the function; its code in ``Settings.hot == 0``."""
+        """Calls the function; used as its code if ``Settings.hot == 0``."""
         answer = COLD
         if self._compiled is not None or self._compile():
             answer = self._run(frame, 0, arguments, replaced=False)
         return self.function.translated(0)(frame, arguments) if answer is COLD else answer
 
     def resume(self, entry: int, registers: tuple[Any, ...]) -> object:
-        """Continues a call that machine code left because its fuel ran out; as ``continue_at``."""
+        """Continues a call that machine code left because its fuel ran out; results as for ``continue_at``."""
         if self._compiled is None and not self._compile():
             return COLD
         return self._run(None, entry, registers, replaced=False)
 
     def _compile(self) -> bool:
-        """Compiles the function; returns whether there is machine code by now."""
+        """Compiles the function; returns whether there is machine code now."""
         if self._is_hopeless:
             return False
         llvm = compiler(wait=not Settings.hot)
         if llvm is None and not is_broken.is_set():
-            return False  # it is being loaded
+            return False  # being loaded
         compiled = None if llvm is None else self.function.state.machine_code(self.function.ordinal, llvm)
         if compiled is None:
             self._is_hopeless = True
             self.function.set_limit(NEVER)
             return False
         unit, code = compiled
-        # Functions that call each other are as many on the stack as they may; others are there once.
+        # Mutually recursive functions may fill the stack to its limit; other functions are on it once.
         size = sum(layout.size for layout in unit.layouts.values()) + (HOST_STACK // 8 if unit.deep else 0)
         classes = [(1 << bit, self.function.state.ref_classes(number)) for number, bit in unit.types.items()]
         self._compiled = _Compiled(unit, code, size, HOST_STACK, classes)
@@ -167,7 +167,7 @@ class MachineTier:
         """Runs from an entry.
 
         Args:
-            replaced: whether the caller's Python frame is of the same call, which ends with this.
+            replaced: whether the caller's Python frame belongs to the same call, which ends with this.
         """
         assert self._compiled is not None
         unit, code, size, host_stack, classes = self._compiled
@@ -184,7 +184,7 @@ class MachineTier:
             try:
                 _enter(memory, layout, entry, registers, references)
             except (TypeError, ValueError, OverflowError):
-                return COLD  # values that are none of the VM's
+                return COLD  # values foreign to the VM
             words, call = memory.words, code.call
             words[context_words.GLOBALS] = self.function.state.globals_address
             words[context_words.BUDGET] = host_stack
@@ -218,7 +218,7 @@ class MachineTier:
         return RESUME
 
     def _judge(self, begun: int, spent: int) -> None:
-        """Adapts how often loops are entered, after a run: the more seldom, the less each run does."""
+        """Adapts the frequency of entering loops after a run: the less each run does, the rarer."""
         if spent >= _SHORT:
             self._delay = 0
         elif begun and Settings.hot:
@@ -226,7 +226,7 @@ class MachineTier:
             self.function.delay(self._delay)
 
     def _left(self, memory: _Memory, depth: int, references: References) -> tuple[list[Left], bool]:
-        """Returns the frames that were left, the outermost first, and whether the innermost ran out of fuel."""
+        """Returns the frames that were left, outermost first, and whether the innermost ran out of fuel."""
         assert self._compiled is not None
         frames: list[Left] = []
         ordinal, base, where = self.function.ordinal, _CONTEXT_WORDS, 0
@@ -255,7 +255,7 @@ class References:
         self._slots = array("q")
 
     def add(self, value: object) -> int:
-        """Returns the ordinal of an object; the same one for the same object."""
+        """Returns the ordinal of an object, always the same for the same object."""
         ordinal = self._ordinals.get(id(value))
         if ordinal is None:
             ordinal = self._ordinals[id(value)] = len(self.objects)
@@ -271,7 +271,7 @@ class References:
         return value.address, length, length if value.writable else 0, mask - (1 << IS_BUFFER)
 
     def slots(self, values: Iterable[object]) -> array[int]:
-        """Returns the ordinals of values, in memory; valid until the next call."""
+        """Returns the ordinals of values, in memory that is valid until the next call."""
         self._slots = array("q", map(self.add, values))
         return self._slots
 

@@ -1,4 +1,4 @@
-"""A bytecode module's state in one context: globals, linked imports, functions bound to both.
+"""A bytecode module's state in one context: globals, linked imports, and the functions bound to both.
 
 Thread rule: as the context's.
 """
@@ -22,7 +22,7 @@ from .bytecode_module import BytecodeModule
 from .namespace import COLD
 from .watchdog import rebind
 
-# Imported when it is used: only programs with machine code need it.
+# Imported at its use: only programs with machine code need it.
 if TYPE_CHECKING:
     from ..machine_code.function_writer import Unit
     from ..machine_code.llvm import Compiler, MachineCode
@@ -33,7 +33,7 @@ _MAX_DENSE_REFS: Final = 1 << 16
 
 
 class Hooks:
-    """The hooks of one context; assign to set one. Thread rule: as the context's.
+    """The hooks of one context; assign to set them. Thread rule: the same as for the context.
 
     Attributes:
         break_: a function called with the function, pc and the live registers by name at a ``break``, and at a
@@ -60,14 +60,14 @@ class Hooks:
 
 
 class LinkedImport(NamedTuple):
-    """The function that an import calls, and what its provider declares.
+    """The function that an import calls, and its provider's declarations.
 
     Attributes:
         function: the function to call for the import.
         is_resolved: whether a module provides it; otherwise ``function`` raises.
         is_native: whether a native module provides it.
         suspends: whether it may return a ``Wait``.
-        trusted: whether its module is trusted: its functions leave checks of operands to Python.
+        trusted: whether its module is trusted, so that its functions leave checks of operands to Python.
     """
 
     function: Callable[..., object]
@@ -82,7 +82,7 @@ class ContextFunction:
 
     Attributes:
         translation: the translated code, shared with other contexts.
-        start: the Python function for entry 0, once ``code`` made it.
+        start: the Python function for entry 0, after ``code`` made it.
     """
 
     __slots__ = ("_due", "_entries", "_heat", "_limit", "_tier", "ordinal", "start", "state", "translation")
@@ -100,7 +100,7 @@ class ContextFunction:
 
     def code(self, entry: int) -> Callable[..., object]:
         """Returns the function for an entry."""
-        if entry:  # most are there; without a call (benchmarks/call_latency.py)
+        if entry:  # usually present; without a call (benchmarks/call_latency.py)
             return self._entries.get(entry) or self.translated(entry)
         if self.start is None:
             translated = self.translated(0)
@@ -112,7 +112,7 @@ class ContextFunction:
         code = self._entries.get(entry)
         if code is None:
             source, make = self.translation.variant(entry)
-            with self.state.lock:  # an import that is replaced meanwhile is replaced in it, too
+            with self.state.lock:  # imports replaced meanwhile are replaced in it, too
                 code = self._entries.get(entry)
                 if code is None:
                     code = self._entries[entry] = make(*[self._bind(name) for name in source.names])
@@ -144,13 +144,13 @@ class ContextFunction:
             count: the instructions of the function since the last time.
 
         Returns:
-            The results of the call, or RESUME; COLD where translated code has to go on.
+            The results of the call, or RESUME; COLD if translated code must continue.
         """
-        self._heat += count  # counts that overlapping threads lose only delay the second tier
+        self._heat += count  # counts lost by overlapping threads only delay the second tier
         return COLD if self._heat < self._due else self.tier.continue_at(frame, entry, registers)
 
     def delay(self, count: int) -> None:
-        """Passes no call to machine code for this number of instructions."""
+        """Makes no machine code call for this number of instructions."""
         self._due = self._heat + count
 
     def set_limit(self, limit: int) -> None:
@@ -194,7 +194,7 @@ class ModuleState:
 
     Attributes:
         links: the provider of each import.
-        imports: the function that each import calls now; a profile replaces some.
+        imports: the current function of each import; a profile replaces some.
         non_suspending: the ordinals of the imports that never return a ``Wait``.
         refs: the reference globals.
 
@@ -233,14 +233,14 @@ class ModuleState:
         return function or self._functions.setdefault(ordinal, ContextFunction(self, ordinal))
 
     def replace_import(self, number: int, function: Callable[..., object]) -> None:
-        """Replaces the function of an import, in invocations under way too. For profiles."""
+        """Replaces the function of an import, even in current invocations. For profiles."""
         with self.lock:
             self.imports[number] = function
             for caller in self._functions.copy().values():
                 caller.rebind_import(number, function)
 
     def bind(self, name: str) -> object:
-        """Returns the object of this context that a name in translated source stands for."""
+        """Returns the object of this context for a name in translated source."""
         if name.startswith("g_"):
             return self.refs if name == "g_ref" else self._primitive[name[2:]]
         if name == "hooks":
@@ -264,7 +264,7 @@ class ModuleState:
         raise AssertionError(name)
 
     def ref_classes(self, number: int) -> tuple[type, ...] | None:
-        """Returns the classes that a type of the module stands for; ``None`` if the context knows none."""
+        """Returns the classes of a module's type; ``None`` if the context knows none."""
         text = self.module.definition.types[number]
         return ref_type_class(text) if text.startswith("!") else ()
 
@@ -274,7 +274,7 @@ class ModuleState:
         return self.module.rodata
 
     def machine_code(self, ordinal: int, llvm: Compiler) -> tuple[Unit, MachineCode] | None:
-        """Returns the machine code of a function and what it calls; ``None`` if there can be none."""
+        """Returns the machine code of a function and its callees; ``None`` if there can be none."""
         with self.module.translation_lock:
             units = self.module.machine_code
             code = None if units is None else units.compiled(ordinal, llvm)

@@ -13,12 +13,12 @@ from ..types.buffer import VmBuffer
 from ..types.list import VmList
 from ..types.ref_types import ref_type_name
 
-# What translated functions return when they suspend, besides the ``Wait`` of a native function.
+# The results with which translated functions suspend, besides the ``Wait`` of a native function.
 CALL: Final = Wait(resume=lambda error: None)
 YIELD: Final = Wait(resume=lambda error: None)
-# Continues frames that machine code left; ``arguments`` of the frame are those after it.
+# Continues frames that machine code left; The frame's ``arguments`` follow it.
 RESUME: Final = Wait(resume=lambda error: None)
-# What ``tier`` returns where translated code has to go on.
+# The result of ``tier`` if translated code must continue.
 COLD: Final = object()
 
 
@@ -60,7 +60,7 @@ def _switch(index: int, default: object, values: tuple[object, ...]) -> object:
 
 
 NAMESPACE: Final[dict[str, object]] = {
-    **{name: one for module in (numerics, float_numerics) for name, one in vars(module).items() if name[0] != "_"},
+    **{name: value for module in (numerics, float_numerics) for name, value in vars(module).items() if name[0] != "_"},
     "CALL": CALL,
     "COLD": COLD,
     "YIELD": YIELD,

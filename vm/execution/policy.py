@@ -1,8 +1,8 @@
 """Policies: the order of a context's invocations.
 
-A context runs one invocation at a time, from its beginning to its end, waits included, because its modules' globals are
-one state; only a context made ``concurrent`` lets them overlap. A policy says what an invocation does while another one
-is under way.
+A context runs one invocation at a time, from beginning to end including waits, because its modules' globals are one
+state; only in a ``concurrent`` context may they overlap. A policy determines the behaviour of an invocation while
+another is running.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ class InvocationPolicy:
     """The order of an invocation among the others of its context.
 
     ``InvocationPolicy()`` (``FIFO``) waits for its turn, in the order of beginning. ``InvocationPolicy(priority=1)``
-    goes before those of smaller priority that have not begun to run, and never interrupts one that has.
-    ``InvocationPolicy(refuse=True)`` (``REFUSE``) fails with FAILED_PRECONDITION where it would have to wait.
-    ``InvocationPolicy(concurrent=True)`` (``CONCURRENT``) overlaps with all others, in a context made for it.
+    runs before waiting invocations of smaller priority, and never interrupts a running one.
+    ``InvocationPolicy(refuse=True)`` (``REFUSE``) fails with FAILED_PRECONDITION instead of waiting.
+    ``InvocationPolicy(concurrent=True)`` (``CONCURRENT``) overlaps with all others, in a concurrent context.
 
-    In a concurrent context an invocation that is not ``concurrent`` overlaps with those that are, and runs one at a
-    time with those that are not. ``None`` stands for ``CONCURRENT`` in a concurrent context, and elsewhere for
-    ``FIFO`` with asynchronous invocations and ``REFUSE`` with synchronous and staged ones.
+    In a concurrent context, an invocation that is not ``concurrent`` overlaps with ``concurrent`` invocations, but not
+    with others. ``None`` means ``CONCURRENT`` in a concurrent context; elsewhere it means ``FIFO`` for asynchronous
+    invocations and ``REFUSE`` for synchronous and staged ones.
 
     Attributes:
-        priority: the rank among waiting invocations: larger ones are first, equal ones in order.
+        priority: the rank among waiting invocations: higher first, equal priorities in order.
         refuse: whether to fail instead of waiting for a turn.
         concurrent: whether to overlap.
 
     Raises:
-        InvalidArgumentError: values have other types, or ``concurrent`` is given with ``priority`` or ``refuse``.
+        InvalidArgumentError: values have other types, or ``concurrent`` is combined with ``priority`` or ``refuse``.
     """
 
     priority: int = 0
@@ -52,13 +52,13 @@ class InvocationPolicy:
 FIFO: Final = InvocationPolicy()
 """Waits for its turn, in the order of beginning."""
 REFUSE: Final = InvocationPolicy(refuse=True)
-"""Fails with FAILED_PRECONDITION where it would have to wait."""
+"""Fails with FAILED_PRECONDITION instead of waiting."""
 CONCURRENT: Final = InvocationPolicy(concurrent=True)
-"""Overlaps with all others, in a context made for it."""
+"""Overlaps with all others, in a concurrent context."""
 
 
 def checked_policy(policy: object, default: InvocationPolicy, *, concurrent: bool) -> InvocationPolicy:
-    """Returns a caller's policy, or the one that ``None`` stands for in a context; raises InvalidArgumentError."""
+    """Returns a caller's policy, or the meaning of ``None`` in a context; raises InvalidArgumentError."""
     if policy is None:
         return CONCURRENT if concurrent else default
     if not isinstance(policy, InvocationPolicy):

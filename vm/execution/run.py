@@ -1,15 +1,15 @@
-"""Runs: one invocation from its turn to its results. All drivers stand over ``Run.advance``.
+"""Runs: one invocation from its turn to its results. All drivers use ``Run.advance``.
 
-``advance`` runs until the invocation has to wait or has ended, and returns which, as a value. Whoever drives it
-performs the wait, in its own way, and advances again:
+``advance`` runs until the invocation must wait or has ended, and returns the wait or ``None``. The driver performs the
+wait, in its own way, and advances again:
 
 * ``call``, below, blocks the thread: synchronous calls;
 * callbacks of a loop (``invocation/background.py``): ``async_invoke``, ``Invocation``;
 * the coroutine that awaits it (``invocation/awaited.py``): calls in an event loop;
-* whoever makes the staged calls (``invocation/stages.py``).
+* the caller of staged calls (``invocation/stages.py``).
 
-Calling sequence: made, then ``advance`` until it returns ``None``, then ``outcome``; ``close`` where a driver gives up.
-Thread rule: ``advance`` in any thread, one at a time; ``abort`` at any time from any thread.
+Calling sequence: construction, then ``advance`` until it returns ``None``, then ``outcome``; ``close`` if a driver
+gives up. Thread rule: ``advance`` in any thread, one at a time; ``abort`` at any time from any thread.
 """
 
 from __future__ import annotations
@@ -69,25 +69,26 @@ class InvocationObserver(Protocol):
 
 
 class Run(Turn):
-    """One invocation under way.
+    """An invocation in progress.
 
     Args:
         context: the context of the function; its gate has the turns.
         values: the VM's values.
-        policy: the order among the context's other invocations; ``None`` is that of a synchronous call.
+        policy: the order among the context's other invocations; ``None`` means that of a synchronous call.
         timeout: the seconds for everything; ``None`` means no limit.
         stays: whether the driver blocks in the thread of the run's steps.
         on_wait: the behaviour of native functions that wait (waits/wait_frame.py); they block only without a deadline.
 
     Attributes:
-        deadline: the ``monotonic()`` seconds at which it ends; also the limit for the invocations under way in this
+        deadline: the ``monotonic()`` seconds at which it ends; also the limit for the current invocations of this
             thread.
         stack: the stack while suspended; ``None`` before the first step and after the last.
-        wait: the wait to be performed before the next ``advance``.
-        error, results: the outcome; results as the VM gives them.
+        wait: the wait to perform before the next ``advance``.
+        error, results: the outcome; results as VM values.
         observer: the observer of its steps.
-        settle: a function that is called when the program is done; it returns what the results have to wait for.
-        has_begun: whether the run has had its turn; else it waits for it, or was refused.
+        settle: a function that is called when the program is done; it returns the source for which the results must
+            wait.
+        has_begun: whether the run has had its turn; else it waits for it, or was rejected.
         is_settling: whether the program is done.
     """
 
@@ -119,7 +120,7 @@ class Run(Turn):
         stays: bool,
         on_wait: OnWait,
     ) -> None:
-        self.policy = policy  # as ``Turn.__init__``, in one call: every call makes a run
+        self.policy = policy  # inlines ``Turn.__init__``, as every call makes a run
         self.stays = stays
         self.has_turn = False
         self.thread = 0
@@ -156,7 +157,7 @@ class Run(Turn):
             BaseException: the thread was interrupted by an exception that is no Exception, such as KeyboardInterrupt.
                 The run has ended.
         """
-        # Written plainly: every call comes here (benchmarks/call_latency.py).
+        # Avoids calls, as every invocation runs this (benchmarks/call_latency.py).
         wait: WaitFrame | None = None
         is_over = True
         try:
@@ -181,7 +182,7 @@ class Run(Turn):
                         is_over = stack.step() if plain else self._watched_step(stack)
                         if not is_over:
                             wait = stack.wait_frame or YIELDED
-                        else:  # while it is inside, where an abort leaves the stack alone
+                        else:  # while it is inside, where an abort does not touch the stack
                             self.results, self.stack = stack.results, None
                 finally:
                     self.gate.end_step(self, is_over)
@@ -209,7 +210,7 @@ class Run(Turn):
                 observer.leave_step()
 
     def _check_wait(self) -> None:
-        """Looks at the wait that was performed, between two steps."""
+        """Checks the performed wait, between two steps."""
         wait = self.wait
         assert wait is not None
         self._check_deadline(wait)
@@ -239,7 +240,7 @@ class Run(Turn):
     # -- the end -------------------------------------------------------------------------------------
 
     def _fail(self, error: BaseException) -> bool:
-        """Ends it with an error; returns whether that is its outcome, and not an interruption of the thread."""
+        """Ends it with an error; returns whether the error is its outcome, and not an interruption of the thread."""
         self.close()
         if isinstance(error, Interrupted):
             if self.ending is not None:
@@ -247,12 +248,12 @@ class Run(Turn):
             elif self.timeout is not None and monotonic() < outer_deadline():
                 self.error = timed_out(self.function.full_name, self.timeout)
         elif isinstance(error, Exception):
-            # An error caused by ending it is reported as that end.
+            # An error caused by ending it is reported as its end.
             self.error = error if self.ending is None else self.ending.again()
         return self.error is not None
 
     def close(self) -> None:
-        """Releases everything that it holds; idempotent. For its driver, between steps."""
+        """Releases everything that it holds; idempotent. Called by its driver, between steps."""
         self.gate.end_step(self, True)
         stack, self.stack = self.stack, None
         if stack is not None:
@@ -280,8 +281,8 @@ class Run(Turn):
     def abort(self, error: PumiceError) -> None:
         """Ends it with an error, unless it has ended.
 
-        If it is suspended, everything it holds is released before this returns. If it is in a step, that is interrupted
-        in the program's own code; a native function returns first.
+        If it is suspended, everything it holds is released before this returns. If it is in a step, the step is
+        interrupted in the program's own code, after native functions return.
         """
         with self.gate.lock:
             if self.ending is not None:
@@ -305,15 +306,15 @@ class Run(Turn):
 def call(run: Run) -> Any:
     """Drives a run in the calling thread, blocking during its waits; returns its results.
 
-    Native calls are not interrupted, so the deadline is checked again after them. A timeout of 0 asks for results that
-    need no waiting, and is not checked.
+    Native calls are not interrupted, so the deadline is checked again after them. A timeout of 0 requests results
+    without waiting, and is not checked.
 
     Raises:
-        DeadlineExceededError: the time passed; everything of the run is released.
+        DeadlineExceededError: the time passed; all resources of the run are released.
         Interrupted: the deadline of the outer invocation passed.
         PumiceError: the run failed; this is its error.
     """
-    try:  # around the loop as well: an interrupt may come between two steps
+    try:  # also around the loop, as an interrupt may come between two steps
         while (wait := run.advance()) is not None:
             if not wait.done:
                 assert run.stack is not None
@@ -331,9 +332,9 @@ def call(run: Run) -> Any:
 
 
 def _nothing(_: object) -> None:
-    """Resumes nothing; for waits that are on no stack."""
+    """Resumes nothing; for waits outside a stack."""
 
 
 YIELDED: Final = WaitFrame(Wait(resume=_nothing))
-"""The wait of a program that only lets others have their turn."""
+"""The wait of a program that only yields to others."""
 YIELDED.complete()

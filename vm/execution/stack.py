@@ -1,11 +1,11 @@
 """The stack of one invocation, and the interpreter's loop that runs its frames.
 
-The loop is a trampoline: translated functions return to it to call, to yield and to wait, so the host's stack is as
-deep at the thousandth nested call as at the first. ``step`` runs until the invocation is done or must wait; its caller
-performs the wait and steps again, in any thread.
+The loop is a trampoline: translated functions return to it to call, to yield and to wait, so the host's stack does not
+grow with nested calls. ``step`` runs until the invocation is done or must wait; its caller performs the wait and steps
+again, in any thread.
 
-Calling sequence: made with a function, or ``enter_native``; ``step`` until it returns ``True``; ``results``. Where
-``wait_frame`` is not ``None`` after a step, ``wait_frame.complete(…)`` before the next one. ``abort`` between steps
+Calling sequence: construction with a function, or ``enter_native``; ``step`` until it returns ``True``; ``results``. If
+``wait_frame`` is not ``None`` after a step, ``wait_frame.complete(…)`` before the next step. ``abort`` between steps
 releases everything. Thread rule: any thread, one at a time.
 """
 
@@ -35,8 +35,8 @@ _SHOWN_FRAMES: Final = 10
 class Stack:
     """Frames of one invocation.
 
-    References that the program dropped are not kept alive here: arguments and results are handed on, not held, and an
-    error's traceback does not hold the registers of the functions that it passed.
+    References that the program dropped are not kept alive here: arguments and results are passed on, not kept, and an
+    error's traceback does not keep the registers of the functions that it passed.
 
     Attributes:
         frames: the frames from the outermost; ``Frame``, ``NativeFrame`` or ``WaitFrame``, the last only on top.
@@ -58,7 +58,7 @@ class Stack:
         self.max_depth: int = max_depth
         self.on_wait: OnWait = "suspend"
         self.results: Any = None
-        self._handed: list[Any] = []  # the arguments or results that the top function gets next; at most one entry
+        self._handed: list[Any] = []  # the next arguments or results of the top function; at most one entry
         if function is not None:
             self.frames.append(Frame(function, max_depth - 1))
             self._handed.append(arguments)
@@ -75,7 +75,7 @@ class Stack:
 
     @property
     def wait_frame(self) -> WaitFrame | None:
-        """The wait on top, if the invocation is suspended in one."""
+        """The wait on top, if the invocation is suspended in a wait."""
         frame = self.frames[-1] if self.frames else None
         return frame if isinstance(frame, WaitFrame) else None
 
@@ -83,9 +83,9 @@ class Stack:
         """Runs until the invocation is done (``True``) or suspended (``False``).
 
         Raises:
-            FailedPreconditionError: the invocation is done already, or waits.
-            PumiceError: the program or a native function failed; the error has the place, and the stack is empty.
-            BaseException: a user's native function raised it; it has a note of the place.
+            FailedPreconditionError: the invocation is already done, or waits.
+            PumiceError: the program or a native function failed; the error has the location, and the stack is empty.
+            BaseException: a user's native function raised it; it has a note with the location.
         """
         frames = self.frames
         if not frames:
@@ -159,7 +159,7 @@ class Stack:
                 code = frame.function.code(frame.entry)
 
     def _continue(self, frame: Frame) -> Frame:
-        """Puts the frames that machine code left on the stack, ``frame`` the lowest; returns the topmost."""
+        """Puts the frames that machine code left on the stack, starting with ``frame``; returns the topmost."""
         assert frame.arguments is not None
         left, frame.arguments = frame.arguments, None
         for position, (function, entry, registers) in enumerate(left):
@@ -207,7 +207,7 @@ class Stack:
     # -- errors --------------------------------------------------------------------------------------
 
     def _located(self, error: BaseException) -> BaseException:
-        """Returns the error to raise: with its place in the program, and a PumiceError if the program is at fault."""
+        """Returns the error to raise, with its location in the program; a PumiceError if the program is at fault."""
         places: list[str] = []
         inner: tuple[Translation, int] | None = None
         in_native = nested = False
@@ -215,7 +215,7 @@ class Stack:
         while traceback is not None:
             code = traceback.tb_frame.f_code
             if code is _STEP and inner is not None:
-                nested = True  # an invocation made by a native function located this already
+                nested = True  # already located, by an invocation of a native function
                 break
             translated = translated_function(code, traceback.tb_lineno)
             if code is continue_frames.__code__:
@@ -232,7 +232,7 @@ class Stack:
             elif inner is not None:
                 in_native = True
             if translated is not None or code.co_filename in _OPERATIONS:
-                # Registers live no longer than the function, even if the error is kept.
+                # Registers do not outlive the function, even if the error is kept.
                 with contextlib.suppress(RuntimeError):
                     traceback.tb_frame.clear()
             traceback = traceback.tb_next
@@ -254,14 +254,14 @@ class Stack:
             result.location = places[-1]
         elif nested:
             callers = places
-        for place in reversed(callers[-_SHOWN_FRAMES:]):
-            result.add_note(f"  called from {place}")
+        for caller in reversed(callers[-_SHOWN_FRAMES:]):
+            result.add_note(f"  called from {caller}")
         if len(callers) > _SHOWN_FRAMES:
             result.add_note(f"  … and {len(callers) - _SHOWN_FRAMES} more frames")
         return result
 
     def _foreign(self, error: Exception, translation: Translation, pc: int, *, in_native: bool) -> BaseException:
-        """Returns the PumiceError that stands for another exception; a user's own exceptions stay as they are."""
+        """Returns the PumiceError for a foreign exception; a user's own exceptions stay unchanged."""
         instruction, imported = translation.instruction_at(pc), translation.import_at(pc)
         mnemonic = "?" if instruction is None else instruction.operation.mnemonic
         name = mnemonic if imported is None else imported[1]
@@ -287,5 +287,5 @@ def _resumed(error: PumiceError | None) -> object:
 
 # Code of these files is part of the program's operations.
 _FILES: Final = (buffer, elements, float_numerics, left_frames, list_, namespace, native_calls, numerics)
-_OPERATIONS: Final = frozenset((MACHINE_TIER, *(str(one.__file__) for one in _FILES)))
+_OPERATIONS: Final = frozenset((MACHINE_TIER, *(str(module.__file__) for module in _FILES)))
 _STEP: Final = Stack.step.__code__

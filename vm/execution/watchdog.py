@@ -1,15 +1,15 @@
-"""The watchdog for ``timeout=``: ends invocations that run too long, at no cost until then.
+"""The watchdog for ``timeout=``: ends invocations that run too long, at no prior cost.
 
 A program may loop without end and never suspend, and a check in each iteration would slow tight loops. So one thread
 keeps the deadlines of all invocations. When one passes it raises an exception *in* the thread that runs the invocation,
 by ``PyThreadState_SetAsyncExc``; CPython delivers it at the next backward jump or call, like Ctrl-C. It is only raised
 while that thread is in translated bytecode (seen in ``sys._current_frames``), never inside a native function, whose
-waits have deadlines of their own; the watchdog looks again every millisecond.
+waits have their own deadlines; otherwise the watchdog retries every millisecond.
 
 A loop that mostly calls native functions is rarely seen in its own code: threads switch when a native function releases
-the interpreter lock, and then the native function is seen. So from the deadline on the cells through which the running
-function's code calls imports hold a ``_Trap`` each, whose call raises ``Interrupted``; calls through the stack find it
-full.
+the interpreter lock, and then the native function is seen. So from the deadline on, each cell through which the running
+function's code calls imports contains a ``_Trap``, whose call raises ``Interrupted``; for calls through the stack, the
+stack is full.
 
 Calling sequence: ``guard = Guard(deadline, calls)``, ``guard.enter()``, run, ``guard.leave()``. In between the running
 thread may get ``Interrupted``; not after ``leave`` has returned. Guards of one thread may be nested. Thread rule: a
@@ -36,7 +36,7 @@ from .left_frames import MACHINE_TIER
 
 _MAX_LEFT: Final = 64
 _RETRY: Final = 0.001  # seconds between looks at a thread that is past its deadline but not in translated code
-# Operations that may be interrupted half done: they change nothing but buffers of the program.
+# Operations that may be interrupted halfway, as they only change buffers of the program.
 _OPERATIONS: Final = frozenset(
     (MACHINE_TIER, *(str(module.__file__) for module in (buffer, elements, float_numerics, numerics)))
 )
@@ -51,7 +51,7 @@ def _is_interruptible(code: CodeType) -> bool:
 
 
 class _Trap:
-    """Stands in a cell for the function that the code calls through it."""
+    """Replaces, in a cell, the function that the code calls through it."""
 
     __slots__ = ("function", "guards")
 
@@ -98,8 +98,8 @@ class Guard:
                 self.is_posted = False
                 posted = any(guard.thread == self.thread for guard in watchdog.posted)
             if posted:
-                # It was raised already, or this replaces it; one of these jumps delivers it. Taking it back with NULL
-                # would leave the interpreter looking for it at every jump and call, for ever.
+                # It was already raised, or this replaces it; one of these jumps delivers it. Withdrawing it with NULL
+                # would make the interpreter check for it at every jump and call forever.
                 _interrupt(self.thread)
                 for _ in range(16):
                     pass
@@ -111,13 +111,13 @@ class Guard:
             watchdog.post_again(self.thread)
 
     def interrupt(self) -> bool:
-        """Raises in the thread if it runs translated code; ``False`` to try again. The watchdog's lock is held."""
+        """Raises in the thread if it runs translated code; returns ``False`` to try again. Requires the lock."""
         if not self.is_active or self.is_posted:
             return True
         frame: FrameType | None = sys._current_frames().get(self.thread)
         if frame is None:
             return True
-        self._trap()  # in a nested invocation, too, whose end may swallow the exception
+        self._trap()  # even in a nested invocation, whose end may swallow the exception
         if not _is_interruptible(frame.f_code):
             return False
         self.is_posted = True
@@ -148,7 +148,7 @@ class Guard:
 
 
 def rebind(cell: CellType, function: Callable[..., object]) -> None:
-    """Replaces the function in a cell, or the function that its trap wraps."""
+    """Replaces the function in a cell, or the function wrapped by the cell's trap."""
     with watchdog.lock:
         content = cell.cell_contents
         if type(content) is _Trap:
@@ -158,19 +158,20 @@ def rebind(cell: CellType, function: Callable[..., object]) -> None:
 
 
 class _Watchdog:
-    """A thread that keeps deadlines, started by the first one."""
+    """A thread that watches deadlines; the first deadline starts it."""
 
     def __init__(self) -> None:
         self.lock: threading.Lock = threading.Lock()
-        # Entered by its lock: an interrupt in Condition.__enter__, which is no native function, would leave it locked.
+        # Entered through its lock: an interrupt in Condition.__enter__, which is not a native function, would leave it
+        # locked.
         self._wake = threading.Condition(self.lock)
         self._heap: list[tuple[float, int, Guard]] = []
         self._thread: threading.Thread | None = None
-        self.left: int = 0  # guards in the heap, at most, that were left; changed with the lock held
-        self.posted: list[Guard] = []  # guards whose exception was raised, until they are left; likewise
+        self.left: int = 0  # guards in the heap, at most, that have ended; changed with the lock held
+        self.posted: list[Guard] = []  # guards whose exception was raised, until they end; changed with the lock held
 
     def watch(self, guard: Guard) -> None:
-        """Watches a guard that was entered."""
+        """Watches a guard."""
         with self.lock:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="pumice watchdog", daemon=True)
@@ -185,10 +186,10 @@ class _Watchdog:
                 self._wake.notify()
 
     def post_again(self, thread: int) -> None:
-        """Interrupts a thread again for the other guards that were due when one was left.
+        """Interrupts a thread again for the other guards that were due when a guard ended.
 
-        A thread holds one asynchronous exception at a time, so the guard that was left took back or swallowed theirs
-        too.
+        A thread holds one asynchronous exception at a time, so the ended guard also withdrew or swallowed the
+        exceptions of the others.
         """
         with self.lock:
             due = [guard for guard in self.posted if guard.is_posted and guard.thread == thread]
@@ -215,5 +216,5 @@ class _Watchdog:
                     heapq.heappush(self._heap, (time.monotonic() + _RETRY, serial, guard))
 
 
-_serials: Final = itertools.count()  # entries of equal deadlines are in order
+_serials: Final = itertools.count()  # keeps entries with equal deadlines in order
 watchdog: Final = _Watchdog()

@@ -21,14 +21,14 @@ if TYPE_CHECKING:  # programs without it start sooner
 class AsyncioLoop(Loop):
     """Runs invocations in the thread of an asyncio loop.
 
-    A step occupies the loop for as long as it runs, which may be long for a program that computes much in the VM. To
-    avoid that, run invocations on their context's own thread, as ``call_async`` does. An exception from a callback
-    also goes to the loop's exception handler.
+    A step occupies the loop while it runs, which may be long if the program computes much in the VM. To avoid this, run
+    invocations on their context's own thread, as ``call_async`` does. An exception from a callback also goes to the
+    loop's exception handler.
 
-    When the asyncio loop shuts down (``asyncio.run`` ends, or ``shutdown_asyncgens``) this one is closed.
+    When the asyncio loop shuts down (``asyncio.run`` ends, or ``shutdown_asyncgens``) this loop is closed.
 
     Args:
-        loop: the asyncio loop; ``None`` takes the running one.
+        loop: the asyncio loop; ``None`` means the running loop.
 
     Raises:
         FailedPreconditionError: no loop was given and none is running.
@@ -53,7 +53,7 @@ class AsyncioLoop(Loop):
         self._guard: AsyncGenerator[None, None] | None = None
         self._deferred: deque[DeferredWait] = deque()
         self._looks = False  # whether ``_look`` is scheduled
-        self._calls = False  # whether a callback is running
+        self._calls = False  # whether a callback is running now
 
     def call(self, callback: LoopCallback) -> None:
         if self._ended is None and self._running_loop() is self.loop:
@@ -88,7 +88,7 @@ class AsyncioLoop(Loop):
                 self.loop.call_soon(self._look)
 
     def runs_here(self) -> bool:
-        """Whether this is the loop's thread, and it is running."""
+        """Whether this is the loop's thread and the loop is running."""
         return self._running_loop() is self.loop
 
     def _enter(self, function: Callable[..., None], *arguments: LoopCallback) -> None:
@@ -111,7 +111,7 @@ class AsyncioLoop(Loop):
             raise self._ended.again()
 
     def _watch(self) -> None:
-        # At shutdown a loop closes the asynchronous generators begun in it; it gives no other sign of it.
+        # At shutdown a loop closes its asynchronous generators; it gives no other sign of the shutdown.
         self._guard = _until_shutdown(self)
         with contextlib.suppress(StopIteration):
             self._guard.asend(None).send(None)

@@ -1,6 +1,6 @@
 """Invocations that a coroutine drives: they begin, wait and end in the coroutine that awaits them.
 
-In the thread of an asyncio loop that is the cheapest way to run one: no callback is scheduled, no other object is told.
+In the thread of an asyncio loop this is the cheapest way: no callback is scheduled and no other object is notified.
 ``AsyncInvocation`` (background.py) is for everything else. Thread rule: ``abort`` from any thread.
 """
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:  # programs without it start sooner
 
 
 class AwaitedInvocation(Run):
-    """One invocation: ``await`` it once, in the thread of its loop; it gives its results: ``None``, one, or a tuple.
+    """An invocation to be awaited once, in the thread of its loop; returns its results: ``None``, a value, or a tuple.
 
-    Cancelling the task aborts it and releases what it holds.
+    If the task is cancelled, the invocation is aborted and its objects are released.
 
     Args:
         values: the VM's values.
-        timeout: the seconds for everything; ``None`` means no limit.
-        wait: the wait mode for devices; ``None`` is as they were opened.
+        timeout: the time limit of the whole invocation in seconds; ``None`` means no limit.
+        wait: the wait mode for devices; ``None`` keeps the mode that they were opened with.
     """
 
     __slots__ = ("_future", "_loop", "_mode")
@@ -64,14 +64,14 @@ class AwaitedInvocation(Run):
         try:
             wait = self.advance()
             if wait is None:
-                yield  # it has not suspended: the event loop's other tasks have their turn
+                yield  # it has not suspended: let the event loop's other tasks run
             while wait is not None:
-                yield  # the others first: the work may be done by then
+                yield  # the other tasks first: the work may be done by then
                 if not wait.done and self.ending is None:
                     yield from self._perform(wait)
                 wait = self.advance()
         except GeneratorExit:
-            self.drop()  # by the garbage collector, perhaps
+            self.drop()  # perhaps by the garbage collector
             raise
         except BaseException:
             self.close()
@@ -82,7 +82,7 @@ class AwaitedInvocation(Run):
         return self.outcome()
 
     def _perform(self, frame: WaitFrame) -> Generator[Any, Any, None]:
-        """Looks at a source that answers quickly; then waits for a callback."""
+        """Polls a source that answers quickly, then waits for a callback."""
         if self._mode != "block" and can_defer(frame):
             source = frame.sources[0]
             try:
@@ -113,7 +113,7 @@ class AwaitedInvocation(Run):
 
         armed = arm_frame(frame, self.deadline, callback)
         try:
-            if self.ending is None:  # else ``_resume`` may have come before there was a future
+            if self.ending is None:  # otherwise ``_resume`` may have been called before the future existed
                 yield from future
         finally:
             self._future = None

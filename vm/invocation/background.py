@@ -1,7 +1,7 @@
 """Invocations that run on a loop and end in a callback: ``async_invoke``.
 
-Callbacks of a ``Loop`` drive them: each step is one, each wait is armed and blocks no thread. Thread rule: every
-function and method from any thread. The design is in docs/design/invocation.md.
+Callbacks of a ``Loop`` run the steps; waits block no thread. Thread rule: any thread. The design is in
+docs/design/invocation.md.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ AsyncCallback: TypeAlias = Callable[[Loop, "Exception | None", "tuple[Any, ...] 
 class AsyncInvocation(Run):
     """Runs one invocation on a loop; ``async_invoke`` makes it.
 
-    Its steps never overlap: each is scheduled by the one before, or by the end of its wait. ``abort`` and ``cancel``
-    may be called at any time: a suspended invocation ends at once, one in a step ends after it. Its callback is called
-    on the loop.
+    Its steps never overlap: each step is scheduled by the previous step, or by the end of its wait. ``abort`` and
+    ``cancel`` may be called at any time: a suspended invocation ends at once, a running one after its step. Its
+    callback is called on the loop.
 
     Args:
-        loop: the loop that runs it; when that ends, the invocation is aborted.
+        loop: the loop that runs it; when the loop ends, the invocation is aborted.
         make_values: a function that makes the VM's values when the invocation begins.
         policy: the order among others; ``None`` waits for a turn, and overlaps in a concurrent context.
-        timeout: the seconds for everything; ``None`` means no limit.
-        wait: the loop's wait mode for devices; ``None`` is as they were opened.
+        timeout: the time limit of the whole invocation in seconds; ``None`` means no limit.
+        wait: the loop's wait mode for devices; ``None`` keeps the mode that they were opened with.
     """
 
     __slots__ = ("_armed", "_callback", "_is_driven", "_loop", "_make_values", "_mode")
@@ -71,7 +71,7 @@ class AsyncInvocation(Run):
         self._mode = wait
 
     def start(self) -> None:
-        """Schedules the first step, or makes it."""
+        """Schedules or runs the first step."""
         self.context.invocations.add(self)
         self._loop.add(self)
         self._loop.start(self._drive)  # with an error if it has ended
@@ -79,10 +79,10 @@ class AsyncInvocation(Run):
     # -- steps, on the loop --------------------------------------------------------------------------
 
     def _drive(self, error: Exception | None) -> None:
-        """Advances it, then leaves its wait to the loop or calls back."""
+        """Runs a step, then passes its wait to the loop or calls the callback."""
         with self.gate.lock:
             if self._is_driven or self._callback is None:
-                return  # its driver sees that it is ending
+                return  # the running step sees that it is ending
             self._is_driven = True
             self._armed = None
         wait: WaitFrame | None = None
@@ -120,7 +120,7 @@ class AsyncInvocation(Run):
             self.policy: InvocationPolicy = checked_policy(self.policy, FIFO, concurrent=self.context.concurrent)
 
     def _arm(self, wait: WaitFrame) -> None:
-        """Passes a wait to the loop; the wait may be over already, or the invocation may have ended."""
+        """Passes a wait to the loop. The wait may be over already, or the invocation may have ended."""
         if wait.done:
             self._loop.call(self._drive)
             return
@@ -141,7 +141,7 @@ class AsyncInvocation(Run):
 
     def _wake(self) -> None:
         armed = self._armed
-        # A loop that has ended may never call what was scheduled on it.
+        # A loop that has ended may never run the scheduled callbacks.
         if (armed is not None and armed.cancel()) or self._loop.is_closed:
             self._loop.call(self._drive)
 
@@ -150,7 +150,7 @@ class AsyncInvocation(Run):
         self.abort(CancelledError("the invocation was cancelled"))
 
     def _finish(self, error: Exception | None) -> None:
-        """Calls back, once."""
+        """Calls the callback, once."""
         with self.gate.lock:
             callback, self._callback = self._callback, None
         if callback is None:
@@ -181,19 +181,19 @@ def async_invoke(
         loop: the loop that runs its steps and the callback.
         inputs: the values for its arguments, kept until it begins; do not change the list before.
         callback: a function that is called exactly once, with the loop, the error or ``None``, and the outputs or
-            ``None``; perhaps before this returns. It must not block; an exception from it ends the loop. The error is
-            that of the program, or of the attempt to invoke it: InvalidArgumentError for inputs that do not match,
-            DeadlineExceededError, CancelledError, AbortedError where the loop ended first.
+            ``None``; possibly before this function returns. It must not block; an exception from it ends the loop. The
+            error is the program's, or InvalidArgumentError for inputs that do not match, DeadlineExceededError,
+            CancelledError, or AbortedError if the loop ended first.
         policy: the order among the context's other invocations; ``None`` waits for a turn, and overlaps in a concurrent
             context.
-        timeout: the seconds for everything, the wait for a turn included; ``None`` means no limit.
+        timeout: the time limit in seconds, including the wait for a turn; ``None`` means no limit.
 
     Returns:
         The invocation, which can be cancelled.
 
     Raises:
-        InvalidArgumentError: the loop or the context is none, the callback cannot be called, or the timeout is not a
-            number. The callback is not called then.
+        InvalidArgumentError: the loop, the context, the callback or the timeout has the wrong type. The callback is not
+            called then.
     """
     if not isinstance(loop, Loop):
         raise InvalidArgumentError(f"loop is a pumice.vm.Loop, got {type(loop).__name__}")

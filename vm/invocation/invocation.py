@@ -1,7 +1,7 @@
-"""``Invocation``: a function call that is under way or done, to be queried, waited for, awaited, cancelled.
+"""``Invocation``: a pending or finished function call, which can be queried, waited for, awaited or cancelled.
 
-The stateful invocation that IREE's ``vm/invocation.h`` declares and does not implement. It runs on a loop
-(background.py). Thread rule: every method from any thread. The design is in docs/design/invocation.md.
+IREE's ``vm/invocation.h`` declares this stateful invocation and does not implement it. It runs on a loop
+(background.py). Thread rule: any thread. The design is in docs/design/invocation.md.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from .state import status_of
 
 
 class CallInProgress(Protocol):
-    """The part of a session's call that follows the program."""
+    """The part of a session's call after the program."""
 
     def settle(self) -> WaitSource | None:
-        """Returns the fence that the results wait for, once the program is done."""
+        """Returns the fence that the results wait for, once the program has ended."""
 
     def results(self, outputs: tuple[Any, ...], /) -> Any:
-        """Returns the caller's results for the VM's."""
+        """Converts the VM's results to the caller's."""
 
     def end(self) -> None:
-        """Releases what the call holds: it has ended, well or not. Called before anybody is notified."""
+        """Releases the call's objects at its end, with or without an error, before anybody is notified."""
 
 
 class Invocation(Latch):
-    """A function call that is under way or done: to be queried, waited for, awaited, cancelled.
+    """A pending or finished function call, which can be queried, waited for, awaited or cancelled.
 
-    ``Invocation.create`` begins one. It is a wait source, ready when the invocation has ended, well or not: native
-    functions of other contexts can wait for it.
+    ``Invocation.create`` begins an invocation. It is a wait source, ready when the invocation has ended, with or
+    without an error: native functions of other contexts can wait for it.
 
     Attributes:
-        outputs: the results, one for each that the function declares; ``None`` while it is not done, and if it failed.
-        error: the error; ``None`` while it is not done, and if it did not fail.
+        outputs: the function's results; ``None`` until it has ended successfully.
+        error: the error; ``None`` unless it has failed.
     """
 
     __slots__ = ("_call", "_observer", "_run", "error", "outputs")
@@ -78,11 +78,11 @@ class Invocation(Latch):
             policy: the order among the context's other invocations; ``None`` waits for a turn, and overlaps in a
                 concurrent context.
             loop: the loop that runs its steps; ``None`` means the context's own (``Context.loop``).
-            timeout: the seconds for everything, the wait for a turn included; ``None`` means no limit.
+            timeout: the time limit in seconds, including the wait for a turn; ``None`` means no limit.
 
         Raises:
-            InvalidArgumentError: the context, the function or the loop is none, or the timeout is not a number.
-            FailedPreconditionError: the function is of another context.
+            InvalidArgumentError: the context, function, loop or timeout has the wrong type.
+            FailedPreconditionError: the function belongs to another context.
             ClosedError: the context was closed.
 
         Later errors: see ``query_status()``.
@@ -106,7 +106,7 @@ class Invocation(Latch):
         Args:
             values: a function that makes the VM's values when the invocation begins.
             call: the steps after the program.
-            wait: the loop's wait mode for devices; ``None`` means as they were opened.
+            wait: the loop's wait mode for devices; ``None`` keeps the mode that they were opened with.
         """
         if not isinstance(context, Context) or not isinstance(function, Function):
             raise InvalidArgumentError(
@@ -155,15 +155,15 @@ class Invocation(Latch):
         return StatusCode.OK if self.error is None else status_of(self.error)
 
     def done(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Whether it has ended, with or without an error."""
         return self.is_settled
 
     def wait_until(self, deadline: float | None = None) -> None:
-        """Blocks until it is done, well or not.
+        """Blocks until it is done, with or without an error.
 
         Raises:
-            FailedPreconditionError: the thread is one that the invocation needs to continue: that of its loop, or one
-                that runs a function of its context.
+            FailedPreconditionError: the invocation needs the calling thread to continue: the thread of its loop, or a
+                thread that runs a function of its context.
             DeadlineExceededError: the deadline passed first.
         """
         run = self._run
@@ -179,8 +179,7 @@ class Invocation(Latch):
 
         Returns:
             The status as of ``query_status()``; or DEADLINE_EXCEEDED if the deadline passed first. The invocation then
-                continues; ``done()`` distinguishes that from its own failure.
-            ``done()`` distinguishes that from its own failure.
+                continues; ``done()`` distinguishes this from a deadline of the invocation.
         """
         try:
             self.wait_until(deadline)
@@ -198,7 +197,7 @@ class Invocation(Latch):
             DeadlineExceededError: the invocation was not done in time, and continues; or its own timeout passed.
             CancelledError: the invocation was cancelled.
             AbortedError: the loop that it ran on ended.
-            PumiceError: the program failed; a native function's own exception is raised as it is.
+            PumiceError: the program failed; a native function's exception is raised unchanged.
         """
         self.wait_until(deadline_after(timeout))
         return self._result()
@@ -210,9 +209,9 @@ class Invocation(Latch):
         return self.outputs
 
     def cancel(self) -> None:
-        """Cancels it: at once if it waits, otherwise after the step that it is in, which may be its last.
+        """Cancels it: at once if it waits, otherwise after the current step, which may be its last.
 
-        Work that it submitted to a device goes on; its resources are released when that is done.
+        Work submitted to a device continues; its resources are released when the work is done.
         """
         run = self._run
         if run is not None:

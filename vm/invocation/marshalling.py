@@ -1,4 +1,4 @@
-"""Inputs and outputs of invocations, checked against a function's calling convention."""
+"""Checks inputs and outputs of invocations against a function's calling convention."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KINDS: Final = {"i": "i32", "I": "i64", "f": "f32", "F": "f64"}
 
 
 def marshal_inputs(function: Function, inputs: Iterable[Any] | VmList) -> tuple[Any, ...]:
-    """Returns the VM's values for a caller's; raises InvalidArgumentError for another number or kind of them."""
+    """Converts a caller's inputs to VM values; raises InvalidArgumentError if their number or types do not match."""
     kinds = function.convention.arguments
     if isinstance(inputs, VmList):
         values: tuple[Any, ...] = inputs.values()
@@ -68,15 +68,15 @@ def _repeated(values: Any, kinds: tuple[str, ...], position: int, function: Func
     except InvalidArgumentError:
         raise
     except (TypeError, ValueError):
-        each = "values" if len(kinds) == 1 else f"tuples of {len(kinds)}"
+        items = "values" if len(kinds) == 1 else f"tuples of {len(kinds)}"
         raise InvalidArgumentError(
-            f"{function.full_name}: argument {position} is a sequence of {each} ({function.convention.text}), got "
+            f"{function.full_name}: argument {position} is a sequence of {items} ({function.convention.text}), got "
             f"{values!r:.80}"
         ) from None
 
 
 def outputs_of(function: Function, results: Any) -> tuple[Any, ...]:
-    """Returns a function's results as a tuple; the VM returns nothing, a value, or a tuple."""
+    """Returns a function's results, which the VM returns as ``None``, a value or a tuple, always as a tuple."""
     count = len(function.convention.results)
     if count == 0:
         return ()
@@ -84,7 +84,7 @@ def outputs_of(function: Function, results: Any) -> tuple[Any, ...]:
 
 
 def append_outputs(outputs: MutableSequence[Any] | VmList, kinds: tuple[str, ...], results: tuple[Any, ...]) -> None:
-    """Appends results to a caller's list: all of them, or none where it does not take them."""
+    """Appends results to a caller's list; appends nothing if the list rejects a result."""
     if not isinstance(outputs, VmList):
         try:
             outputs.extend(results)

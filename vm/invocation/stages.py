@@ -10,16 +10,16 @@ Staged, for schedulers that must not block::
     status = begin_invoke(state, context, function, inputs)
     while status is StatusCode.DEFERRED:
         if state.wait_frame is not None:
-            wait_invoke(state)              # or wait_invoke_async, or a wait of your own
+            wait_invoke(state) # or wait_invoke_async, or your own wait
         status = resume_invoke(state)
     result = end_invoke(state)              # .status, .outputs, .error; result.unwrap()
 
-The calls return or raise the result of *the call*. The result of the invocation comes from ``end_invoke``: a program
-that fails is an invocation that ended. A call out of order, or during another one on the same state, raises
-FailedPreconditionError and changes nothing.
+Each function reports only its own errors. The result of the invocation, a program's failure included, comes from
+``end_invoke``. A call out of order, or during another call on the same state, raises FailedPreconditionError and
+changes nothing.
 
 Ownership: the state owns the invocation's stack and everything on it, from ``begin_invoke`` to ``end_invoke`` or
-``abort_invoke``. Inputs are captured when it begins; their list can be used again at once. A state that is dropped is
+``abort_invoke``. The inputs are copied at the start; their list can be reused at once. A state that is dropped is
 aborted. Thread rule: any thread, one at a time (checked).
 
 docs/design/invocation.md compares it with the header.
@@ -103,17 +103,18 @@ def begin_invoke(
 
     Args:
         state: a state without an invocation; ``end_invoke`` or ``abort_invoke`` must follow.
-        inputs: the values for its arguments. They are captured: the list can be used again at once.
-        policy: the order among the context's other invocations. One that waits for its turn is DEFERRED, with a wait
-            frame like any other; ``None`` fails instead, and overlaps in a concurrent context.
+        inputs: the values for its arguments. They are copied: the list can be reused at once.
+        policy: the order among the context's other invocations. An invocation that waits for its turn is DEFERRED, with
+            a wait frame; ``None`` fails instead, and overlaps in a concurrent context.
 
     Returns:
-        OK: it ended, well or not: ``end_invoke`` says which. DEFERRED: ``resume_invoke`` must follow, after the wait if
+        OK: it ended; ``end_invoke`` returns the results or the error. DEFERRED: ``resume_invoke`` must follow, after
+            the wait if
         there is a ``wait_frame``.
 
     Raises:
-        FailedPreconditionError: the state has an invocation already, the function is of another context, or the context
-            is in use and the policy does not wait. Nothing has begun then.
+        FailedPreconditionError: the state has an invocation already, the function belongs to another context, or the
+            context is in use and the policy does not wait. Nothing has begun then.
         InvalidArgumentError: inputs do not match the calling convention. Nothing has begun then.
         ClosedError: the context was closed.
     """
@@ -132,7 +133,7 @@ def begin_invoke(
 
 
 def checked_call(context: Context, function: Function, inputs: Inputs) -> tuple[Any, ...]:
-    """Returns the VM's values of inputs; raises if they do not fit the function, or this the context."""
+    """Converts inputs to VM values; raises if they do not fit the function, or the function not the context."""
     if not isinstance(context, Context):
         raise InvalidArgumentError(f"expected a Context, got {type(context).__name__}")
     if not isinstance(function, Function):
@@ -166,15 +167,16 @@ def wait_invoke(state: InvokeState, wait_frame: WaitFrame | None = None, deadlin
     Args:
         state: the state of a suspended invocation, with a wait frame.
         wait_frame: the wait frame; ``None`` takes the state's.
-        deadline: the limit in ``time.monotonic()`` seconds; together with the frame's own, the earlier one counts.
+        deadline: the limit in ``time.monotonic()`` seconds; together with the frame's own, the earlier deadline
+            applies.
 
     Returns:
         OK: the wait was performed. Its outcome is on the frame: ``None``, a source's failure or DeadlineExceededError.
         The program gets it when it is resumed.
 
     Raises:
-        FailedPreconditionError: the invocation is not suspended in a wait, or in another one.
-        InvalidArgumentError: something that the program waits for is not a wait source.
+        FailedPreconditionError: the invocation is not suspended in this wait.
+        InvalidArgumentError: the program waits for an object that is not a wait source.
     """
     with Exclusive(state, "wait_invoke", SUSPENDED):
         frame = _frame_of(state, wait_frame, "wait_invoke")
@@ -196,14 +198,14 @@ def wait_invoke_async(
     """Performs the wait of a suspended invocation without a thread; arguments as for ``wait_invoke``.
 
     Args:
-        callback: a function that is called once, with the outcome on the frame, as from ``wait_invoke``; perhaps before
-            this returns, otherwise in the thread of the source that became ready. It must not block; ``resume_invoke``
-            may run for long and belongs into another thread.
+        callback: a function that is called once, with the outcome on the frame, as from ``wait_invoke``; possibly
+            before this function returns, otherwise in the thread of the source that became ready. It must not block;
+            ``resume_invoke`` may run long and belongs in another thread.
 
     Returns:
         The wait. If it is cancelled the callback is not called, and the frame can be waited for again.
 
-    Raises as ``wait_invoke``, and for a ``callback`` that cannot be called; none is called then.
+    Raises as ``wait_invoke``, and if ``callback`` is not callable.
     """
     if not callable(callback):
         raise InvalidArgumentError(f"callback is called with None or an error; got {type(callback).__name__}")
@@ -234,7 +236,7 @@ def end_invoke(state: InvokeState, outputs: MutableSequence[Any] | VmList | None
 
     Raises:
         FailedPreconditionError: the invocation is suspended, or there is none.
-        InvalidArgumentError: ``outputs`` does not take the results; they can still be asked for.
+        InvalidArgumentError: ``outputs`` rejects the results; ``end_invoke`` can be called again.
     """
     with Exclusive(state, "end_invoke", DONE):
         result, function = state.result(), state.function
@@ -245,9 +247,9 @@ def end_invoke(state: InvokeState, outputs: MutableSequence[Any] | VmList | None
 
 
 def abort_invoke(state: InvokeState) -> None:
-    """Drops an invocation at any stage and everything it holds; the state can be used again. Idempotent.
+    """Drops an invocation at any stage with everything it holds; the state can be used again. Idempotent.
 
-    The program is not notified. To end it in an orderly way, fail the source that it waits for.
+    The program is not notified. To notify it, fail the source that it waits for.
 
     Raises:
         FailedPreconditionError: a step is under way in another thread.

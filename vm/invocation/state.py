@@ -1,4 +1,4 @@
-"""The state of a staged invocation: its run, and where it is in the calling sequence.
+"""The state of a staged invocation: its run, and its position in the calling sequence.
 
 The order of calls is checked here; the calls themselves are in stages.py.
 """
@@ -23,8 +23,8 @@ class InvokeResult:
 
     Attributes:
         status: OK, or the reason why the invocation ended.
-        outputs: the values, one for each result that the function declares; ``None`` unless it is OK.
-        error: the error with its place in the program; a native function's own exception as it was raised.
+        outputs: the function's results; ``None`` unless the status is OK.
+        error: the error with its source location, or a native function's exception unchanged.
     """
 
     status: StatusCode
@@ -32,7 +32,7 @@ class InvokeResult:
     error: Exception | None
 
     def unwrap(self) -> tuple[Any, ...]:
-        """Returns the outputs; raises the error."""
+        """Returns the outputs, or raises the error."""
         if self.error is not None:
             raise self.error
         assert self.outputs is not None
@@ -40,9 +40,9 @@ class InvokeResult:
 
 
 class InvokeState:
-    """A running invocation: its stack, and its position in the calling sequence; reusable after the end.
+    """A running invocation: its stack, and its position in the calling sequence. It can be reused after the end.
 
-    Begin with ``begin_invoke``. ``function`` is the one that was invoked; ``None`` while there is no invocation.
+    Begin with ``begin_invoke``. ``function`` is the invoked function; ``None`` while there is no invocation.
     """
 
     __slots__ = ("_busy", "_phase", "_run", "function")
@@ -55,12 +55,12 @@ class InvokeState:
 
     @property
     def context(self) -> Context | None:
-        """The context that it runs in; ``None`` while there is no invocation."""
+        """The context of the invocation; ``None`` if there is no invocation."""
         return None if self.function is None else self.function.context
 
     @property
     def status(self) -> StatusCode | None:
-        """DEFERRED while it is suspended, OK once ``end_invoke`` is due; ``None`` while there is no invocation."""
+        """DEFERRED while it is suspended, OK once ``end_invoke`` is due; ``None`` if there is no invocation."""
         return {SUSPENDED: StatusCode.DEFERRED, DONE: StatusCode.OK}.get(self._phase)
 
     @property
@@ -76,7 +76,8 @@ class InvokeState:
         return () if stack is None else tuple(stack.frames)
 
     def __del__(self) -> None:
-        # The garbage collector may run this at any point, under any lock: to end the run would call back.
+        # The garbage collector may call this at any point, under any lock, so the run is not ended here: that would
+        # call callbacks.
         if self._run is not None:
             self._run.drop()
 
@@ -116,7 +117,7 @@ class Exclusive:
 
     Raises:
         InvalidArgumentError: the argument is not a state.
-        FailedPreconditionError: another call is under way, or the state is in none of the phases.
+        FailedPreconditionError: another call is under way, or the state is in another phase.
     """
 
     __slots__ = ("_busy",)
@@ -145,8 +146,8 @@ def advance(state: InvokeState) -> StatusCode:
     """Advances the run of a state. The caller must have exclusive access.
 
     Raises:
-        BaseException: the thread was interrupted by an exception that is no outcome of the program. The state has no
-            invocation then.
+        BaseException: the thread was interrupted by an exception from outside of the program. The state then has no
+            invocation.
     """
     run = state._run
     assert run is not None
@@ -160,5 +161,5 @@ def advance(state: InvokeState) -> StatusCode:
 
 
 def status_of(error: BaseException) -> StatusCode:
-    """Returns an error's status code; UNKNOWN for exceptions that are no PumiceError."""
+    """Returns an error's status code; UNKNOWN for exceptions that are not a PumiceError."""
     return error.code if isinstance(error, PumiceError) else StatusCode.UNKNOWN

@@ -1,4 +1,4 @@
-"""The second tier: functions that stay in scalars and buffers as machine code, by llvmlite (extra ``jit``).
+"""The second tier: machine code, by llvmlite (extra ``jit``), for functions of scalars and buffers.
 
 Only `llvm` imports llvmlite, when the first function is compiled.
 

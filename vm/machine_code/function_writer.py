@@ -1,8 +1,8 @@
 """Writes one function as LLVM IR.
 
-The function is ``i32 f(ptr context, ptr frame, i32 entry)``. Entry 0 is its start, entry n the place after instruction
-n - 1, which is the marker of a loop's header. It returns 0 when it has returned its results, or how many frames, its
-own and those after it, are to be continued elsewhere: where a guard says so, and where the fuel is spent.
+The function is ``i32 f(ptr context, ptr frame, i32 entry)``. Entry 0 is its start, entry n the position after
+instruction n - 1, which is the marker of a loop's header. It returns 0 if it has ended. If a guard failed or the fuel
+is spent, it returns the number of frames to be continued elsewhere: its own and those after it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .operations import TEMPLATES
 
 _ZEROS: Final = {"i": "0", "I": "0", "f": "0.0", "F": "0.0", "r": "0"}
 _BANKS: Final = {"i32": "i32", "i64": "i64", "f32": "float", "f64": "double"}
-OUT_OF_FUEL: Final = 1 << 32  # beside the entry in word 0 of the frame that left
-# Words of the context; the last three count down, and code leaves before they become negative.
-GLOBALS, TABLE, REFERENCES = 1, 2, 3  # addresses: of globals, descriptors, and the ordinals of reference globals
-FUEL: Final = 0  # about how many additions there may be
-BUDGET: Final = 4  # bytes of the host's stack
-ROOM: Final = 5  # frames of the VM's stack
+OUT_OF_FUEL: Final = 1 << 32  # a flag beside the entry in word 0 of a frame that was left
+# Words of the context. The last three count down, and code exits before they become negative.
+GLOBALS, TABLE, REFERENCES = 1, 2, 3  # addresses: of globals, of descriptors, of the ordinals of reference globals
+FUEL: Final = 0  # the rough number of additions that are left
+BUDGET: Final = 4  # the bytes of the host's stack that are left
+ROOM: Final = 5  # the frames of the VM's stack that are left
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Unit:
     Attributes:
         layouts: the layout of each function, by ordinal.
         closed: the functions that may be called.
-        deep: the functions among them whose calls take a frame of the VM's stack.
+        deep: the closed functions whose calls need a frame of the VM's stack.
         rodata: the reference of each rodata segment that is used.
         references: the position in the context's array of each reference global that is used.
         types: the bit of each reference type that is checked.
@@ -189,7 +189,7 @@ class FunctionWriter(HomeWriter):
             self.line(f"store {t} {self.read(operands.reads[-1])}, ptr %{n}a")
 
     def _reference(self, block: Block, index: int, instruction: Instruction) -> str:
-        """Returns a result that is a reference."""
+        """Returns the lines of a result that is a reference."""
         reads = self.analysis.operands[index].reads
         n = self.fresh()
         match instruction.operation.mnemonic:
@@ -237,7 +237,7 @@ class FunctionWriter(HomeWriter):
         assert ordinal is not None
         callee = self.unit.layouts[ordinal]
         base = self.layout.size
-        spent = {  # words of the context, and what a call takes of them
+        spent = {  # words of the context, and the amounts that a call uses
             FUEL: f"{callee.cost}",
             BUDGET: f"STACK_{ordinal}",
         }
@@ -324,7 +324,7 @@ class FunctionWriter(HomeWriter):
         self._leave(block, block.edges[0])
 
     def _target(self, block: Block, edge: Edge) -> str:
-        """Returns the branch label of an edge: its target's, or its own if it has copies."""
+        """Returns the branch label of an edge: the label of its target, or a label of the edge if it has copies."""
         if edge.operands or (block.index, edge.target) in self.layout.loops.bodies:
             return f"e{self.fresh()}"
         return f"b{edge.target}"

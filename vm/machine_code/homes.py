@@ -1,7 +1,7 @@
-"""Writes reads and writes of a function's registers as LLVM IR, and the places where it leaves.
+"""Writes reads and writes of a function's registers as LLVM IR, and the exits of the function.
 
-Registers are kept in LLVM's own within a block, and in their homes between blocks. So leaving stores little, any header
-can be entered, and LLVM has little to do. docs/design/vm.md says what else was tried.
+Registers are LLVM values within a block, and are in their homes between blocks. So an exit stores little, any header
+can be entered, and LLVM has little work. docs/design/vm.md lists other attempts.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ class Value(NamedTuple):
     """The value of a variable in the block that is being written."""
 
     text: str
-    is_bit: bool = False  # an i1 that stands for an i32
+    is_bit: bool = False  # whether it is an i1 that represents an i32
 
 
 class HomeWriter:
-    """Writes lines, registers, and blocks that leave the function."""
+    """Writes lines, registers, and the blocks that exit the function."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.analysis: FunctionAnalysis = layout.analysis
         self.lines: list[str] = []
-        self.stubs: list[str] = []  # the blocks that leave
+        self.stubs: list[str] = []  # the blocks that exit the function
         self.homed: set[str] = set()  # homes that have an address in the code
-        self.values: dict[str, Value] = {}  # in the block that is being written
-        self._dirty: dict[str, int] = {}  # names whose homes are not up to date, with the registers that they take
+        self.values: dict[str, Value] = {}  # in the current block
+        self._dirty: dict[str, int] = {}  # names whose homes are out of date, with their registers
         self._count = 0
-        self._literals = {  # of variables that are written once, with a constant
+        self._literals = {  # the constants of variables that are written once
             operands.writes[0]: literal(instruction, operands.writes[0][0])
             for instruction, operands in zip(self.analysis.instructions, self.analysis.operands, strict=True)
             if self.analysis.constants and operands.writes and operands.writes[0] in self.analysis.constants
@@ -76,7 +76,7 @@ class HomeWriter:
         return value
 
     def _number(self, value: Value) -> str:
-        """Returns a value as an i32, also if it is an i1."""
+        """Returns a value as an i32, converted if it is an i1."""
         if not value.is_bit:
             return value.text
         text = f"%{self.fresh()}"
@@ -106,7 +106,7 @@ class HomeWriter:
         return text
 
     def assign(self, variable: Variable, value: Value) -> None:
-        """Assigns a value to a variable, whose home is stored when control leaves the block."""
+        """Assigns a value to a variable, whose home is stored at the end of the block."""
         name = f"{variable[0]}{variable[1]}"
         self.values[name] = value
         self._dirty[name] = self.analysis.mask([variable])
@@ -129,7 +129,7 @@ class HomeWriter:
     # -- leaving -------------------------------------------------------------------------------------
 
     def stub(self, lines: Iterable[str], where: int, depth: str = "1") -> str:
-        """Adds a block that leaves the function; returns its label."""
+        """Adds a block that exits the function; returns its label."""
         label = f"x{self.fresh()}"
         self.stubs.append(f"{label}:")
         self.stubs += lines
@@ -137,7 +137,7 @@ class HomeWriter:
         return label
 
     def guard(self, bad: str, block: Block, index: int) -> None:
-        """Leaves before an instruction if a condition holds."""
+        """Exits before an instruction if a condition holds."""
         live = self.analysis.live_after(block)[index - 1 - block.start]
         label, on = self.stub(self.flushed(live), index), f"c{self.fresh()}"
         self.line(f"br i1 {bad}, label %{label}, label %{on}")

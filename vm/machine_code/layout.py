@@ -1,7 +1,7 @@
-"""The functions that become machine code, and the layout of their registers in memory.
+"""Determines the functions that become machine code, and the layout of their registers in memory.
 
-A function's frame is an array of 8-byte words: word 0 says where it left, then come its results, then a *home* for each
-variable. The frame of a callee follows directly, so that callers store arguments in place.
+A function's frame is an array of 8-byte words: word 0 is the entry to continue at, followed by its results and a *home*
+for each variable. A callee's frame follows directly, so that callers write the arguments into it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OTHERS: Final = frozenset(
 
 
 def callee_of(instruction: Instruction) -> int | None:
-    """Returns the ordinal of the function that an instruction calls, of an import with its bit."""
+    """Returns the ordinal of the function that an instruction calls, for an import with its bit."""
     if instruction.operation.mnemonic not in CALLS:
         return None
     return cast(int, instruction.values[0])
@@ -52,7 +52,7 @@ def is_known(instruction: Instruction) -> bool:
         return False
     if mnemonic.startswith("switch."):
         return len(cast("tuple[int, ...]", instruction.values[2])) <= MAX_SWITCH
-    # Moved out of the global, the reference would have to be written.
+    # Moving the reference out of the global would have to write the global.
     return mnemonic != "global.load.ref" or not cast(int, instruction.values[-1]) & MOVE_BIT
 
 
@@ -78,7 +78,7 @@ class Loops:
 
 
 def _body(predecessors: dict[int, list[int]], source: int, header: int) -> frozenset[int]:
-    """Returns the blocks of a loop: the header, and those that reach ``source`` without passing the header."""
+    """Returns the blocks of a loop: the header, and the blocks that reach ``source`` without passing the header."""
     body = {header}
     pending = [source]
     while pending:
@@ -93,11 +93,11 @@ class Layout:
     """The frame of one function, and the edges at which machine code checks its fuel.
 
     Attributes:
-        lock: a lock that is held while the analysis is used, which keeps its last result.
+        lock: the lock to hold while the analysis is used, as it caches its last result.
         homes: the word of each variable, by name.
         size: the size in words.
         loops: the loops at whose headers code may begin.
-        cost: the rough number of additions that the whole function takes, each instruction once.
+        cost: the rough cost of executing each instruction once, in additions.
     """
 
     def __init__(self, analysis: FunctionAnalysis) -> None:
@@ -106,7 +106,7 @@ class Layout:
         self.homes: dict[str, int] = {}
         self._homes_at: dict[int, tuple[tuple[str, int], ...]] = {}
         self.size: int = 1 + len(analysis.function.signature.results)
-        # A function that reads slots as other types than were written has no variables, and no machine code.
+        # A function that reads slots as types other than were written has no variables, and gets no machine code.
         self.is_typed: bool = analysis.register_types is not None
         if self.is_typed:
             for operands in analysis.operands:
@@ -123,7 +123,10 @@ class Layout:
         self.cost: int = sum(self._costs)
 
     def homes_at(self, entry: int) -> tuple[tuple[str, int], ...]:
-        """Returns the kinds and words of the registers in a frame that continues at an entry; at 0 the arguments."""
+        """Returns the types and words of the registers in a frame that continues at an entry.
+
+        For entry 0 the arguments.
+        """
         homes = self._homes_at.get(entry)
         if homes is None:
             names: Iterable[str] = [f"{kind}{number}" for kind, number in self.analysis.arguments]
@@ -154,7 +157,7 @@ class Layout:
                     self._place([(kind, to), (kind, source)])
 
     def loop_cost(self, source: int, header: int) -> int:
-        """Returns roughly the highest number of additions that an iteration of a loop takes."""
+        """Returns the rough cost of a loop's most expensive iteration, in additions."""
         return sum(self._costs[block] for block in self.loops.bodies[source, header])
 
 

@@ -1,7 +1,7 @@
-"""LLVM IR to machine code, by llvmlite, which is imported when the first function is hot.
+"""Compiles LLVM IR to machine code with llvmlite, which is imported when the first function is hot.
 
-Object files are kept in the cache on disk, by their IR, LLVM's version and the processor (docs/design/cache.md says why
-code from there is believed).
+Object files are cached on disk by their IR, LLVM's version and the processor (docs/design/cache.md explains why cached
+code is trusted).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 from ...base.cache import CachedFile
 from .operations import LIBRARY
 
-# Keeps the interpreter lock: a call takes no longer than its fuel lasts.
+# Calls keep the interpreter lock, as fuel limits their duration.
 _PROTOTYPE: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
 
 
@@ -23,8 +23,8 @@ class MachineCode:
     """The machine code of one unit; valid as long as this object.
 
     Attributes:
-        call: the function ``call(context, frame, entry)``, which takes addresses and the place to begin at and returns
-            how many frames are left.
+        call: the function ``call(context, frame, entry)`` of two addresses and the entry to start at, which returns the
+            number of frames to continue.
     """
 
     def __init__(self, address: int, owner: object) -> None:
@@ -33,7 +33,7 @@ class MachineCode:
 
 
 class Compiler:
-    """LLVM's compiler for this machine; ``compiler`` gives the only one. Thread rule: any thread, as llvmlite's."""
+    """LLVM's compiler for this machine; ``compiler`` returns the only instance. Thread rule: any thread."""
 
     def __init__(self) -> None:
         import importlib.metadata
@@ -47,7 +47,7 @@ class Compiler:
         target = llvm.Target.from_default_triple()
         cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
         self._maker = (importlib.metadata.version("llvmlite"), llvm.llvm_version_info, target.triple, cpu, features)
-        # Without optimisation: docs/design/vm.md says why.
+        # Without optimisation, for the reason in docs/design/vm.md.
         self._machine, machine = (
             target.create_target_machine(cpu=cpu, features=features, opt=0, jit=True) for _ in range(2)
         )
@@ -55,7 +55,7 @@ class Compiler:
         self._addresses = {symbol: llvm.address_of_symbol(name) for name, symbol in LIBRARY.items()}
 
     def compile(self, text: str, function: str) -> MachineCode | None:
-        """Compiles LLVM IR with one callable function; ``None`` if LLVM cannot."""
+        """Compiles LLVM IR with one callable function; returns ``None`` if LLVM cannot compile it."""
         kept = CachedFile("machine-code", (*self._maker, text))
         code = kept.load()
         try:
@@ -67,14 +67,14 @@ class Compiler:
             return None
 
     def object_code(self, text: str) -> bytes:
-        """Returns the object file of LLVM IR."""
+        """Compiles LLVM IR to an object file."""
         module = self._llvm.parse_assembly(text)
         module.verify()
         code: bytes = self._machine.emit_object(module)
         return code
 
     def load(self, code: bytes, function: str) -> MachineCode:
-        """Loads an object file and finds its function."""
+        """Loads an object file and returns its function."""
         library = self._llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(function)
         for symbol, address in self._addresses.items():
             if address:
@@ -84,7 +84,7 @@ class Compiler:
 
 
 class _Loader:
-    """Imports llvmlite in a thread of its own: the import takes some 100 ms, for which no call should wait."""
+    """Imports llvmlite in a separate thread, as the import takes about 100 ms and no call should wait for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -106,12 +106,12 @@ class _Loader:
 
 
 is_broken: Final = threading.Event()
-"""Set if llvmlite does not work on this machine."""
+"""Whether llvmlite does not work on this machine."""
 _loader: Final = _Loader()
 
 
 def compiler(*, wait: bool = False) -> Compiler | None:
-    """Returns the compiler; ``None`` while it is being loaded, and if it cannot be."""
+    """Returns the compiler; ``None`` while it is being loaded, or if it cannot be loaded."""
     if _loader.compiler is None and not is_broken.is_set():
         thread = _loader.start()
         if wait:

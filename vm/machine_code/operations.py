@@ -1,11 +1,11 @@
 """The semantics of each operation as LLVM IR: the counterpart of ``translation/operations.py``.
 
-A template's operands are numbered in the order of the operation's fields; ``{r}`` is the result, and names of its own
-begin with ``%{n}``. Where an operation cannot go on, a *guard* says so in ``%{n}bad``: the machine code then leaves
-before the instruction, and its translation to Python fails as it always did. So there are no error messages here.
+A template's operands are numbered in the order of the operation's fields; ``{r}`` is the result, and local names begin
+with ``%{n}``. If an operation cannot continue, a *guard* sets ``%{n}bad``: the machine code then exits before the
+instruction, and the translation to Python raises the error. So there are no error messages here.
 
 A reference is the ordinal of a descriptor of four words: address, bytes that may be loaded, bytes that may be stored,
-and a bit for each reference type that the program checks; bit 63 is set for buffers. Null is 0, of no bytes.
+and a bit for each reference type that the program checks; bit 63 is set for buffers. Null is ordinal 0, without bytes.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 IS_BUFFER: Final = 63
-# Symbols by the name of the C function, which LLVM must not know: it folds calls of those that it knows.
+# Symbols by the C function's name. LLVM must not see that name, since it folds calls of functions that it knows.
 _UNARY: Final = ("atan", "cos", "sin", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "tanh", "erf")
 _BINARY: Final = ("atan2", "pow", "remainder")
 LIBRARY: Final = {name: f"pumice_{name}" for name in (*_UNARY, *_BINARY)}
 
 
 class Template(NamedTuple):
-    """An operation's lines of IR."""
+    """The lines of IR of an operation."""
 
     text: str
-    guard: str = ""  # lines before it that define ``%{n}bad``
-    is_bit: bool = False  # whether the result is an i1, which stands for an i32
+    guard: str = ""  # the lines before it, which define ``%{n}bad``
+    is_bit: bool = False  # whether the result is an i1 that represents an i32
     takes_bit: bool = False  # whether operand 0 is a condition, given as an i1
-    cost: int = 1  # about how many additions it takes
+    cost: int = 1  # the rough cost in additions
 
 
 def _integers() -> dict[str, Template]:
@@ -112,7 +112,7 @@ def _conversions() -> dict[str, Template]:
             table[f"cast.si{bits}.{real}"] = f"{{r}} = sitofp i{bits} {{0}} to {t}"
             table[f"cast.ui{bits}.{real}"] = f"{{r}} = uitofp i{bits} {{0}} to {t}"
     wide = "%{n}x = fpext float {0} to double\n"
-    # Casts of f64 to 32 bits go by way of f32.
+    # Casts of f64 to 32 bits pass through f32.
     narrowed = "%{n}y = fptrunc double {0} to float\n%{n}x = fpext float %{n}y to double\n"
     rounded = "%{n}i = call i64 @round_to_i64(double %{n}x)\n{r} = trunc i64 %{n}i to i32"
     for sign in ("si", "ui"):
@@ -156,7 +156,7 @@ def _reals() -> dict[str, Template]:
         ):
             mnemonic = f"round.{real}.even" if name == "round_even" else f"{name}.{real}"
             table[mnemonic] = Template(f"{{r}} = call {t} @llvm.{function}.{real}({t} {{0}})", cost=8)
-        # "Ordered" inequality holds for NaN, as the runtime has it.
+        # "Ordered" inequality is true for NaN, as in the runtime.
         for name, predicate in (
             ("eq.o", "oeq"),
             ("eq.u", "ueq"),
@@ -178,7 +178,7 @@ def _reals() -> dict[str, Template]:
 
 
 def _library_call(name: str, *, single: bool) -> str:
-    """Returns the call of a C function, which computes in f64 as Python does."""
+    """Returns the call of a C function, which computes in f64 like Python."""
     lines: list[str] = []
     operands = ["double {0}", "double {1}"] if name in _BINARY else ["double {0}"]
     if single:
@@ -186,7 +186,8 @@ def _library_call(name: str, *, single: bool) -> str:
         operands = [f"double %{{n}}w{index}" for index in range(len(operands))]
     result = "%{n}d" if single else "{r}"
     if name == "remainder":
-        # A remainder of 0 has the sign of the first operand; C libraries miss it for divisors near the smallest double.
+        # A remainder of 0 has the sign of the first operand. C libraries get it wrong for divisors near the smallest
+        # double.
         lines += [
             f"%{{n}}m = call double @{LIBRARY[name]}({', '.join(operands)})",
             "%{n}z = fcmp oeq double %{n}m, 0.0",
@@ -204,7 +205,7 @@ _DESCRIPTOR: Final = "%{n}h = shl i64 {0}, 2\n%{n}p = getelementptr i64, ptr %ta
 
 
 def _bounds(word: int, shift: int) -> str:
-    """Returns lines of a guard: whether element {1} is outside of the bytes of a descriptor."""
+    """Returns the lines of a guard that checks whether element {1} is outside of a descriptor's bytes."""
     return (
         f"{_DESCRIPTOR}%{{n}}q = getelementptr i64, ptr %{{n}}p, i64 {word}\n"
         f"%{{n}}c = load i64, ptr %{{n}}q, !invariant.load !0\n%{{n}}e = lshr i64 %{{n}}c, {shift}\n"
@@ -254,7 +255,7 @@ def _buffers() -> dict[str, Template]:
 
 TEMPLATES: Final[dict[str, Template]] = _integers() | _conversions() | _reals() | _buffers()
 
-# The rounding of casts: the nearest integer, halves away from zero; out of range the lowest one.
+# Casts round to the nearest integer, halves away from zero; values out of range give the lowest integer.
 SUPPORT: Final = """
 define internal i64 @round_to_i64(double %x) {
   %whole = call double @llvm.trunc.f64(double %x)

@@ -1,6 +1,4 @@
-"""Settings of machine code: whether and when it is made. Imports hardly anything, so that programs without it start no
-later.
-"""
+"""Settings that determine whether and when machine code is generated. It has few imports, for fast starts."""
 
 from __future__ import annotations
 
@@ -14,11 +12,11 @@ from typing import Final
 from ...base.switches import wrong_value
 
 NEVER: Final = 1 << 62
-_HOT: Final = 50_000  # instructions of a function's loops, some milliseconds
+_HOT: Final = 50_000  # instructions executed in a function's loops: some milliseconds
 _MODES: Final = {"": _HOT, "off": NEVER, "always": 0}
 _VARIABLE: Final = "PUMICE_MACHINE_CODE"
-ASK: Final = 300  # instructions of a call until translated code asks whether the function is hot
-ASK_AGAIN: Final = 200  # the same once there is machine code: to enter and to leave it takes about as long
+ASK: Final = 300  # instructions of a call after which translated code checks whether the function is hot
+ASK_AGAIN: Final = 200  # likewise, once there is machine code: entering and leaving it costs about as much
 
 
 def _chosen() -> int:
@@ -30,11 +28,10 @@ def _chosen() -> int:
 
 
 class Settings:
-    """The conditions under which machine code is made; tests change them.
+    """The conditions under which machine code is generated; tests change them.
 
     Attributes:
-        hot: the instructions after which a function is compiled; 0 compiles every function that can be at its first
-            call.
+        hot: the instructions after which a function is compiled; 0 compiles every supported function at its first call.
     """
 
     hot: int = _chosen()
@@ -42,7 +39,7 @@ class Settings:
 
 @cache
 def is_available() -> bool:
-    """Whether machine code can be made: on a 64-bit little-endian machine with llvmlite."""
+    """Whether machine code can be generated: on a 64-bit little-endian machine with llvmlite."""
     if struct.calcsize("P") != 8 or sys.byteorder != "little":
         return False
     try:

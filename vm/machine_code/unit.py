@@ -22,10 +22,10 @@ _STACK: Final = re.compile(r"STACK_(\d+)")
 
 
 class UnitModule:
-    """The machine code of one module's functions; each unit is made on first use.
+    """The machine code of one module's functions; each unit is compiled on first use.
 
     A function is *closed* if machine code supports every instruction of it and of all its callees. Only closed
-    functions are called; others leave machine code at an instruction that it does not support.
+    functions are called; other functions exit machine code at an unsupported instruction.
 
     Thread rule: the caller holds the module's translation lock.
     """
@@ -40,7 +40,7 @@ class UnitModule:
     # -- what can be machine code --------------------------------------------------------------------
 
     def closure(self, ordinal: int) -> frozenset[int] | None:
-        """Returns a function and all its callees; ``None`` if it is not closed, or too long."""
+        """Returns a function and all its callees; ``None`` if it is not closed, or is too long."""
         if ordinal not in self._closures:
             self._closures[ordinal] = self._find_closure(ordinal)
         return self._closures[ordinal]
@@ -70,14 +70,12 @@ class UnitModule:
         return not callee & IMPORT_BIT and self.closure(callee) is not None
 
     def warmth(self, analysis: FunctionAnalysis) -> Warmth:
-        """Returns the events that a function's translation counts: iterations of loops, and calls of recursive
-        functions.
-        """
+        """Returns the events counted by a function's translation: loop iterations, and calls of recursive functions."""
         ordinal, instructions = analysis.function.ordinal, analysis.instructions
         if len(instructions) > MAX_INSTRUCTIONS or self._verified.definition.global_bytes > MAX_BYTES:
             return Warmth({})
         loops = Loops(analysis.blocks)
-        lengths: dict[int, int | None] = {}  # of blocks in loops; ``None`` where machine code would leave
+        lengths: dict[int, int | None] = {}  # lengths of blocks in loops; ``None`` if machine code would exit
         for index in frozenset().union(*loops.bodies.values()):
             block = analysis.blocks[index]
             is_native = all(map(self._is_native, instructions[block.start : block.end]))
@@ -134,7 +132,7 @@ class UnitModule:
         )
 
     def compiled(self, ordinal: int, compiler: Compiler) -> MachineCode | None:
-        """Compiles a function's unit; ``None`` if that is not possible."""
+        """Compiles a function's unit; returns ``None`` if that is not possible."""
         if ordinal not in self._compiled:
             unit = self.unit(ordinal)
             length = sum(len(layout.analysis.instructions) for layout in unit.layouts.values())
@@ -146,16 +144,16 @@ class UnitModule:
 
 
 def unit_text(unit: Unit, ordinal: int) -> str:
-    """Returns the LLVM IR of a unit, whose function ``ordinal`` can be called from outside."""
+    """Returns the LLVM IR of a unit in which function ``ordinal`` is callable from outside."""
     lines: list[str] = []
     stack: dict[str, int] = {}
-    for one, layout in unit.layouts.items():
+    for member, layout in unit.layouts.items():
         with layout.lock:
-            written = "\n".join(FunctionWriter(unit, one).write("" if one == ordinal else "internal "))
+            written = "\n".join(FunctionWriter(unit, member).write("" if member == ordinal else "internal "))
         # Without optimisation each value has at most one word of the host's stack.
-        stack[str(one)] = 8 * (layout.size + written.count("\n")) + 128
+        stack[str(member)] = 8 * (layout.size + written.count("\n")) + 128
         lines.append(written)
-    text = _STACK.sub(lambda found: str(stack[found[1]]), "\n".join(lines))
+    text = _STACK.sub(lambda match: str(stack[match[1]]), "\n".join(lines))
     if "@round_to_" in text:
         text += SUPPORT
     return "\n".join((text, *_declarations(text), "!0 = !{}", ""))

@@ -1,15 +1,15 @@
-"""Calls of native functions: their results are checked against the calling convention, their coroutines driven.
+"""Calls native functions: checks their results against the calling convention, and drives their coroutines.
 
-A native function may be a coroutine: ``async def``, with ``await`` where it waits::
+A native function may be a coroutine: ``async def``, with ``await`` for each wait::
 
     @module.function("read", "0i_i")
     async def read(descriptor: int) -> int:
         await FileReady(descriptor)
         return os.read(descriptor, 1)[0]
 
-Each ``await`` on a wait source suspends the invocation, as returning a ``Wait`` does. On resumption the coroutine
-continues after it, or the source's failure is raised there. The coroutine of an aborted invocation is closed: its
-``finally`` blocks run.
+Each ``await`` of a wait source suspends the invocation, like a returned ``Wait``. On resumption the coroutine continues
+after it, or the source's failure is raised there. The coroutine of an aborted invocation is closed: its ``finally``
+blocks run.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from ..types.numerics import round_f32, wrap32, wrap64
 def checked_native(
     function: Callable[..., Any], name: str, convention: CallingConvention, *, may_wait: bool = True
 ) -> Callable[..., Any]:
-    """Returns a function that calls ``function`` and checks its results, also after waits.
+    """Returns a wrapper of ``function`` that checks its results, also after waits.
 
-    Integer results may be given unsigned; they become the signed value of the same bits.
+    Integer results may be unsigned; they become the signed value with the same bits.
     """
     results = convention.results
 
@@ -44,7 +44,7 @@ def checked_native(
             if not may_wait:
                 raise FailedPreconditionError(f"{name} returned a Wait, but is called where nothing can wait")
             inner = answer.resume
-            # A new one, as the author may return the same object again.
+            # A new object, as the author may return the same object again.
             return Wait(
                 answer.sources, any=answer.any, deadline=answer.deadline, resume=lambda error: check(inner(error))
             )
@@ -97,7 +97,7 @@ def _checked(value: Any, kind: str, name: str, convention: CallingConvention) ->
 
 
 def driven(function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
-    """Returns a function that runs a coroutine function's coroutines; their results are not checked."""
+    """Wraps a coroutine function so that its coroutines are run; their results are not checked."""
 
     def call(*arguments: Any) -> Any:
         return advance(function(*arguments), lambda result: result)
@@ -106,9 +106,9 @@ def driven(function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., A
 
 
 def advance(coroutine: Coroutine[Any, Any, Any], finish: Callable[[Any], Any], error: PumiceError | None = None) -> Any:
-    """Runs a coroutine to its next ``await``, for a Wait, or to its end, for what ``finish`` makes of its result.
+    """Runs a coroutine to its next ``await`` and returns a Wait, or to its end and returns the value of ``finish``.
 
-    An ``error`` is raised in it where it waits.
+    An ``error`` is raised at the coroutine's current ``await``.
     """
     driving.depth += 1
     try:
@@ -126,10 +126,10 @@ def _wait(coroutine: Coroutine[Any, Any, Any], finish: Callable[[Any], Any], sou
     def resume(error: PumiceError | None) -> object:
         return advance(coroutine, finish, error)
 
-    if isinstance(source, Wait):  # of an awaitable that yields its own
+    if isinstance(source, Wait):  # an awaitable that yields Waits itself
         return Wait(source.sources, any=source.any, deadline=source.deadline, resume=resume)
     if source is None or getattr(source, "_asyncio_future_blocking", None) is not None:
-        # asyncio.sleep(0) or a bare asyncio future: neither can be awaited outside of asyncio's tasks.
+        # asyncio.sleep(0) or an asyncio future, which cannot be awaited outside of asyncio's tasks.
         coroutine.close()
         raise FailedPreconditionError(
             "a native coroutine awaited something of asyncio's; await pumice.AsyncioSource(task), or another wait "

@@ -1,4 +1,4 @@
-"""Modules written in Python: functions with a name and a calling convention, and state for each context.
+"""Modules written in Python: functions with a name and a calling convention, and a state for each context.
 
 There are two styles. Functions::
 
@@ -20,7 +20,6 @@ and classes, with one instance as the state of each context::
             return self.count
 
     module = NativeModule("counter", state=Counter)
-
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ def export(name: str, *conventions: str, suspends: bool | None = None) -> Callab
 
     Args:
         name: the name, without the module's.
-        conventions: an import gets the one it declares.
-        suspends: whether it may return a ``Wait``; ``None`` is as the module says.
+        conventions: the calling conventions; an import gets the convention that it declares.
+        suspends: whether it may return a ``Wait``; ``None`` uses the module's setting.
 
     Raises:
         InvalidArgumentError: the calling convention is missing or malformed.
@@ -61,7 +60,7 @@ def export(name: str, *conventions: str, suspends: bool | None = None) -> Callab
 
 @dataclass(frozen=True, slots=True)
 class NativeExport:
-    """One exported function: ``target``, or the method of the state of that name."""
+    """An exported function: ``target``, or the method of the state with that name."""
 
     name: str
     convention: CallingConvention
@@ -80,12 +79,13 @@ class NativeExport:
 class NativeModule:
     """A module of Python functions, each with a name and a calling convention.
 
-    ``@module.function("add", "0ii_i")`` exports a function of two i32 that returns one. Calling conventions are ``0``,
-    the arguments, ``_`` and the results: ``i`` i32, ``I`` i64, ``f`` f32, ``F`` f64, ``r`` a reference or ``None``,
-    ``v`` alone for none, ``C…D`` a tuple that is repeated: ``CiD`` is passed as one tuple of ints, ``CirD`` as one of
-    tuples. A function returns ``None``, a value, a tuple of several, or a ``Wait``, which suspends the call. With
-    ``state`` the exports are the methods of a class that are marked ``@export(name, convention)``, one instance a
-    context; its ``close``, if it has one, is called when the context is closed, ``trim`` when the session is trimmed.
+    ``@module.function("add", "0ii_i")`` exports a function of two i32 that returns an i32. Calling conventions are
+    ``0``, the arguments, ``_`` and the results: ``i`` i32, ``I`` i64, ``f`` f32, ``F`` f64, ``r`` a reference or
+    ``None``, ``v`` alone for no values, ``C…D`` a tuple that is repeated: ``CiD`` is passed as a tuple of ints,
+    ``CirD`` as a tuple of tuples. A function returns ``None``, a value, a tuple of values, or a ``Wait``, which
+    suspends the call. With ``state`` the exports are the methods of a class that are marked ``@export(name,
+    convention)``, one instance for each context; its ``close`` method, if any, is called when the context is closed,
+    and ``trim`` when the session is trimmed.
 
     Thread rule: add functions before the first context uses it; read-only afterwards. The functions of one context are
     called by one thread at a time unless the context is concurrent.
@@ -94,12 +94,12 @@ class NativeModule:
         name: the name that imports use.
         version: the version, compared with ``minimum_version`` of dependencies.
         state: a function that makes the state of one context; the marked methods of the state's class are the exports.
-        trusted: whether functions and results are taken unchecked, for modules whose tests check their conventions.
+        trusted: whether functions and results are not checked, for modules whose tests check their conventions.
         suspends: whether its functions may return a ``Wait``, unless an export says otherwise. Calls of functions that
-            never do are cheaper.
+            never return it are cheaper.
 
     Raises:
-        InvalidArgumentError: the name is missing, or the state is no class or functools.partial of one; or as from
+        InvalidArgumentError: the name is missing, or the state is not a class or a functools.partial of a class; or as
             ``function``.
     """
 
@@ -150,9 +150,9 @@ class NativeModule:
         """Exports the decorated function as ``name``; ``suspends`` as for ``export``.
 
         Raises:
-            InvalidArgumentError: the calling convention is malformed, or the function cannot be called with that many
+            InvalidArgumentError: the calling convention is malformed, or the function does not accept that number of
                 arguments.
-            AlreadyExistsError: the name has this convention already.
+            AlreadyExistsError: the name is already exported with this convention.
         """
         parsed = _parse(name, convention)
 
@@ -168,11 +168,11 @@ class NativeModule:
 
     @property
     def exports(self) -> Mapping[str, tuple[NativeExport, ...]]:
-        """The exports by name, each with its overloads."""
+        """The exports by name, with their overloads."""
         return {name: tuple(overloads) for name, overloads in self._exports.items()}
 
     def find_export(self, name: str) -> tuple[NativeExport, ...]:
-        """Returns the overloads of a name; empty if there is none."""
+        """Returns the overloads of a name; empty if the name is not exported."""
         return tuple(self._exports.get(name, ()))
 
     def new_state(self) -> object:
@@ -196,10 +196,10 @@ def _parse(name: object, convention: object) -> CallingConvention:
 def _check_parameters(
     function: Callable[..., object], name: str, convention: CallingConvention, *, bound: bool
 ) -> None:
-    """Refuses a function that cannot take the convention's arguments, when it is exported rather than when called."""
+    """Refuses at export a function that does not accept the convention's arguments."""
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # many built-in functions have none
+    except (TypeError, ValueError):  # many built-in functions have no signature
         return
     count = len(convention.arguments)
     try:

@@ -1,7 +1,7 @@
 """Analysis of one function: blocks, operands, liveness, and the register type of each slot.
 
 Sets of registers are bit masks: slot ``n`` of the value bank is bit ``n``, reference register ``n`` is bit ``ref_shift
-+ n``. One slot may hold variables of different types at different places. A function that reads a slot as another type
++ n``. A slot may hold variables of different types at different positions. A function that reads a slot as a type other
 than was written has no variables (``register_types`` is ``None``) and is translated to work on the slots' bits.
 """
 
@@ -35,7 +35,7 @@ from .module_analysis import ModuleAnalysis
 class Operands:
     """The variables that an instruction reads and writes.
 
-    ``passed`` are the operands of a call or a return: ``None`` for a reference that an earlier one moved away.
+    ``passed`` are the operands of a call or a return: ``None`` for a reference that an earlier operand moved.
     """
 
     reads: tuple[Variable, ...]  # in the order of the fields
@@ -45,7 +45,7 @@ class Operands:
 
 
 class FunctionAnalysis:
-    """Analyses one verified function, of which ``non_suspending`` are the imports that never return a ``Wait``."""
+    """Analyses a verified function; ``non_suspending`` are the imports that never return a ``Wait``."""
 
     def __init__(
         self, function: VerifiedFunction, module: ModuleAnalysis, non_suspending: frozenset[int] = frozenset()
@@ -58,14 +58,14 @@ class FunctionAnalysis:
         self.operands: list[Operands] = [self._operands_of(instruction) for instruction in self.instructions]
         self.blocks: list[Block] = self._find_blocks()
         self._starts = [block.start for block in self.blocks]
-        # The variables that the arguments arrive in.
+        # The variables of the arguments.
         letters = map(str, function.signature.arguments)
         self.arguments: list[Variable] = list(map(variable_of, letters, function.argument_registers))
-        self.written: list[int] = []  # for each block a mask of the registers that it and its edges write
+        self.written: list[int] = []  # for each block a mask of the registers written by it and its edges
         self._compute_liveness()
         self._live_block: Block | None = None
         self._live_table: list[int] = []
-        # For each block the types of the slots at its start (missing: never written, so zero).
+        # For each block the types of the slots at its start (missing means never written, so zero).
         self.register_types: list[dict[int, str]] | None = self._compute_types()
         self._types_at: tuple[int, Mapping[int, str]] = (-1, {})
         self.constants: dict[Variable, Expression] = {} if self.register_types is None else self._single_constants()
@@ -73,13 +73,11 @@ class FunctionAnalysis:
     # -- instructions --------------------------------------------------------------------------------
 
     def callee(self, instruction: Instruction) -> CallingConvention:
-        """Returns the calling convention of the function that a call instruction calls."""
+        """Returns the calling convention of the callee of a call instruction."""
         return self.module.conventions[cast(int, instruction.values[0])]
 
     def suspends(self, instruction: Instruction) -> bool:
-        """Whether an instruction always returns to the interpreter: a call of a bytecode function that
-        is not a leaf.
-        """
+        """Whether an instruction always returns to the interpreter: a call of a bytecode function other than a leaf."""
         if instruction.operation.mnemonic not in CALLS:
             return False
         ordinal = cast(int, instruction.values[0])
@@ -184,7 +182,7 @@ class FunctionAnalysis:
                     for target, copies in cast("tuple[tuple[int, BranchOperands], ...]", value):
                         targets.append(target)
                         operands.append(copies)
-            if not operands:  # of a yieldable call
+            if not operands:  # the block of a yieldable call
                 operands = [()] * len(targets)
             block.edges = [Edge(block_at[target], copies) for target, copies in zip(targets, operands, strict=True)]
             if terminator.operation.mnemonic == "fail" and block.index + 1 < len(blocks):
@@ -261,9 +259,9 @@ class FunctionAnalysis:
         return self._live_table
 
     def live_in_frame(self, index: int) -> int:
-        """Returns the registers that a frame holds which continues after an instruction.
+        """Returns the registers held in a frame that continues after an instruction.
 
-        They are live there, except the results that a call still gets and the references that it moved away.
+        These are the live registers except the results that the call will write and the references that it moved.
         """
         block = self.block_of(index)
         live = self.live_after(block)[index - block.start]
@@ -307,7 +305,7 @@ class FunctionAnalysis:
         return self.blocks[bisect_right(self._starts, index) - 1]
 
     def types_before(self, block: Block, index: int) -> Mapping[int, str]:
-        """Returns the types of the slots before an instruction of a block, or behind its last one."""
+        """Returns the types of the slots before an instruction of a block, or after its last instruction."""
         assert self.register_types is not None
         at, known = self._types_at  # variants are requested in the order of the code
         if not block.start <= at <= index:
@@ -315,7 +313,7 @@ class FunctionAnalysis:
         state = dict(known)
         for earlier in range(at, index):
             write_types(state, self.operands[earlier].writes)
-        if index < block.end:  # where the next block starts, other types hold
+        if index < block.end:  # the types at the start of the next block are different
             self._types_at = (index, state)
         return state
 
@@ -335,7 +333,7 @@ class FunctionAnalysis:
             elif types is None:
                 names.append(f"s{register}")
             else:
-                kind = types.get(register, "?")  # zero, or the upper half of a pair, if it is in "JG?"
+                kind = types.get(register, "?")  # zero, or the upper half of a pair, if the type is in "JG?"
                 if kind not in "JG?" and (kind, register) not in self.constants:
                     names.append(f"{kind}{register}")
         return tuple(names)
@@ -343,7 +341,7 @@ class FunctionAnalysis:
     # -- constants -----------------------------------------------------------------------------------
 
     def _single_constants(self) -> dict[Variable, Expression]:
-        """Returns constants of the entry block whose slots are written nowhere else."""
+        """Returns the constants of the entry block whose slots are not written elsewhere."""
         masks = [*self._write_masks, self.mask(self.arguments)]
         for block in self.blocks:
             for edge in block.edges:
@@ -364,9 +362,7 @@ class FunctionAnalysis:
 
 @cache
 def _register_fields(operation: Operation) -> tuple[tuple[int, str, bool, bool, int], ...]:
-    """Returns for each register field: index, type, whether it is a list, whether it is written, the
-    bit that moves it.
-    """
+    """Returns for each register field: index, type, whether it is a list, whether it is written, and its MOVE bit."""
     fields = []
     for index, field in enumerate(operation.fields):
         if field.kind in (FieldKind.REGISTER, FieldKind.OPERANDS):
@@ -377,12 +373,12 @@ def _register_fields(operation: Operation) -> tuple[tuple[int, str, bool, bool, 
 
 
 def variable_of(kind: str, register: int) -> Variable:
-    """Returns the variable of a register operand of a type."""
+    """Returns the variable of a register operand with a type."""
     return kind, register & REF_MASK if kind == "r" else register
 
 
 def passed_operands(reads: Iterable[Variable], registers: Iterable[int]) -> tuple[Variable | None, ...]:
-    """Returns a list of operands, with ``None`` for a reference that an earlier one of them moved away."""
+    """Returns a list of operands, with ``None`` for a reference that an earlier operand moved."""
     moved: set[Variable] = set()
     passed: list[Variable | None] = []
     for variable, register in zip(reads, registers, strict=True):

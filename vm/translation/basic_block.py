@@ -1,7 +1,7 @@
 """Basic blocks: the operands of their instructions, and the edges between them.
 
-Registers are untyped. A *variable* is a register with its type at some place: ``("i", 3)``, ``("I", 4)`` (slots 4 and
-5), ``("r", 0)``. Each variable becomes a Python local.
+Registers are untyped. A *variable* is a register with its type at some position: ``("i", 3)``, ``("I", 4)`` (slots 4
+and 5), ``("r", 0)``. Each variable becomes a Python local.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Edge:
         self.operands: BranchOperands = (
             operands  # pairs of source and destination register, raw, copied one after another
         )
-        # The same as one parallel copy: source by destination, of value slots and of references (``None``: null).
+        # The same copies as one parallel copy: source by destination, for value slots and for references (``None``:
+        # null).
         self.values: dict[int, int] = {}
         self.refs: dict[int, int | None] = {}
         for source, destination in operands:
@@ -46,7 +47,7 @@ class Edge:
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """Instructions between a marker and a terminator."""
+    """The instructions between a marker and a terminator."""
 
     index: int  # in the order of the code
     start: int  # index of the marker
@@ -60,7 +61,7 @@ _WIDE: Final = {"I": "J", "F": "G"}  # type of the high slot of a pair
 
 
 def write_types(state: dict[int, str], variables: Iterable[Variable]) -> None:
-    """Notes that variables were written; the other half of a pair that one overlaps becomes ``?``."""
+    """Records that variables were written; the other half of an overlapped pair becomes ``?``."""
     for kind, number in variables:
         if kind == "r":
             continue
@@ -76,7 +77,7 @@ def write_types(state: dict[int, str], variables: Iterable[Variable]) -> None:
 
 
 def has_types(state: Mapping[int, str], variables: Iterable[Variable]) -> bool:
-    """Whether slots hold variables of these types. Slots that were never written are zeros of any type."""
+    """Whether slots hold variables of these types. Slots that were never written are zero, of any type."""
     for kind, number in variables:
         if kind == "r":
             continue
@@ -102,7 +103,7 @@ def edge_types(state: Mapping[int, str], edge: Edge) -> dict[int, str]:
 
 
 def edge_is_whole(state: Mapping[int, str], edge: Edge, live: int) -> bool:
-    """Whether an edge's live copies move whole values into whole pairs."""
+    """Whether an edge's live copies move complete values into complete pairs."""
     values = edge.values
     for target, source in values.items():
         if not live >> target & 1:

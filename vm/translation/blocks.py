@@ -1,6 +1,6 @@
-"""Writes the nodes of a function's graph: the instructions of a block, its terminator, and the branches that leave it.
+"""Writes the nodes of a function's graph: a block's instructions, its terminator, and its branches.
 
-Node 0 of the graph is where the variant starts; node n + 1 is block n. The target of a branch is written inside it
+Node 0 of the graph is the start of the variant; node n + 1 is block n. The target of a branch is written inside it
 (*inline*) or is a *label* after the statement; tree.py decides which, and writes the jump to a label.
 """
 
@@ -32,13 +32,13 @@ from .ranges import Range
 from .tree import Exits, TreeWriter
 from .values import PendingValue
 
-_MAX_ARMS: Final = 6  # of a table that is tested case by case; longer tables are searched
+_MAX_ARMS: Final = 6  # arms of a table that is tested case by case; longer tables are searched
 
 
 class NodeWriter(CallWriter, TreeWriter):
     """Writes nodes of the variant that starts at ``entry``: blocks with their terminators.
 
-    Branches back to headers of loops count, and check from time to time whether machine code takes over.
+    Branches back to loop headers count iterations, and sometimes check whether machine code is ready.
     """
 
     bounds: dict[str, Range]
@@ -59,14 +59,14 @@ class NodeWriter(CallWriter, TreeWriter):
         self._root_edges: Sequence[Edge] = [Edge(0)]
         if entry:
             block = analysis.block_of(entry - 1)
-            self._root_edges = block.edges  # of a yield or a yieldable call
+            self._root_edges = block.edges  # the edges of a yield or a yieldable call
             if entry < block.end:
                 self._root = block
                 if self._cut(block, entry) is not None or block.index in flow.failing:
                     self._root_edges = []
         TreeWriter.__init__(self, Graph(self._successors))
-        self._guesses: dict[int, list[str]] = {}  # for each header names that are guessed not to become negative
-        self.refuted: set[tuple[int, str]] = set()  # guesses that did not hold; with any the source is wrong
+        self._guesses: dict[int, list[str]] = {}  # for each header the names that are guessed to stay non-negative
+        self.refuted: set[tuple[int, str]] = set()  # wrong guesses; if there are any, the source is wrong
 
     def _successors(self, node: int) -> Sequence[int]:
         return [edge.target + 1 for edge in (self.flow.edges[node - 1] if node else self._root_edges)]
@@ -106,7 +106,7 @@ class NodeWriter(CallWriter, TreeWriter):
         return self._terminate(node, block, terminator, exits, outside)
 
     def _enter(self) -> None:
-        """Writes the start of the variant: assigns the results of the call that it continues after."""
+        """Writes the start of the variant: assigns the results of the preceding call."""
         if self.entry == 0:
             return
         index = self.entry - 1
@@ -139,7 +139,7 @@ class NodeWriter(CallWriter, TreeWriter):
         self.state, self.pending, self._readers, self.local_constants, self.uses, self.bounds, self.pc = saved
 
     def _leave(self, edge: Edge, exits: Exits) -> int | None:
-        """Writes an edge's copies and jump; returns its target if that is to be written here."""
+        """Writes an edge's copies and jump; returns its target if the target must be written here."""
         self.copy(edge)
         target = edge.target + 1
         is_inline = self._is_inline(target)
@@ -151,7 +151,7 @@ class NodeWriter(CallWriter, TreeWriter):
         return None
 
     def _count(self, edge: Edge, *, is_first: bool) -> None:
-        """Counts an iteration of a loop, and hands the loop to machine code when it is hot."""
+        """Counts an iteration of a loop, and continues it in machine code when it is hot."""
         entry = self.analysis.blocks[edge.target].start + 1
         names = self.analysis.names_at(entry)
         self.read_names.update(names)
@@ -243,7 +243,7 @@ class NodeWriter(CallWriter, TreeWriter):
         exits: Exits,
         outside: Exits,
     ) -> bool:
-        """Turns the ``while True:`` on the last line into ``while condition:``, if the header is only a test."""
+        """Turns the ``while True:`` on the last line into ``while condition:`` if the header is only a test."""
         loops = self.graph.loops
         inside = [header in loops[edge.target + 1] for edge in edges]
         if inside[0] == inside[1]:

@@ -1,4 +1,4 @@
-"""Writes what leaves a block: calls, suspensions, and the copies of edges.
+"""Writes the exits of a block: calls, suspensions, and the copies of edges.
 
 A suspension stores the pc, the entry to continue at and the live registers.
 """
@@ -21,7 +21,7 @@ class CallWriter(OperationWriter):
     """Writes calls, suspensions and the copies of edges."""
 
     def _arguments(self, index: int, instruction: Instruction, convention: CallingConvention) -> Iterator[Expression]:
-        """Yields the arguments of a call; a repeated one is a tuple of rows."""
+        """Yields the arguments of a call; a repeated argument is a tuple of rows."""
         values = iter(self.passed(index))
         for position, element in enumerate(convention.arguments):
             if isinstance(element, Repeated):
@@ -37,7 +37,7 @@ class CallWriter(OperationWriter):
         return [NONE if variable is None else self.operand(variable) for variable in passed]
 
     def call(self, index: int) -> None:
-        """Writes a call. Nothing may be written after one that always suspends."""
+        """Writes a call. Nothing may be written after a call that always suspends."""
         instruction = self.analysis.instructions[index]
         self.pc: int = instruction.pc
         ordinal = cast(int, instruction.values[0])
@@ -59,7 +59,7 @@ class CallWriter(OperationWriter):
         self.null(moves)
 
     def _import(self, index: int, call: Call) -> None:
-        """Writes a call of an import, which suspends where that returns a ``Wait``."""
+        """Writes a call of an import, which suspends if the import returns a ``Wait``."""
         instruction = self.analysis.instructions[index]
         writes = self.analysis.operands[index].writes
         if cast(int, instruction.values[0]) & ~IMPORT_BIT in self.analysis.non_suspending:
@@ -98,7 +98,7 @@ class CallWriter(OperationWriter):
                     spare.insert(position, names[position])
             self.line(f"{', '.join(names)} = {source.python()}")
         if spare and any(kind == "r" for kind, _ in writes):
-            # References stay only in locals that are registers.
+            # References are kept only in locals that are registers.
             self.line(f"{' = '.join(spare)} = None")
 
     # -- suspending ----------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class CallWriter(OperationWriter):
         self.line(f"return {answer}")
 
     def held_values(self, index: int) -> dict[str, Expression]:
-        """Returns the values that a frame holds which continues after an instruction, by the register's name."""
+        """Returns the values held in a frame that continues after an instruction, by register name."""
         names = self.analysis.names_at(index + 1)
         self.read_names.update(name for name in names if name not in self.local_constants)
         return {name: self.local_constants.get(name) or Name(name) for name in names}
@@ -149,8 +149,8 @@ class CallWriter(OperationWriter):
         self._parallel(moves)
 
     def _parallel(self, moves: dict[str, PendingValue]) -> None:
-        """Writes a parallel copy: one assignment after another; cycles are broken with a temporary."""
-        readers: dict[str, int] = {}  # how many others still read a name
+        """Writes a parallel copy as single assignments; cycles are broken with a temporary."""
+        readers: dict[str, int] = {}  # the number of moves that still read a name
         for target, value in moves.items():
             for name in value.reads:
                 if name in moves and name != target:
@@ -158,7 +158,7 @@ class CallWriter(OperationWriter):
         ready = [name for name in moves if not readers.get(name)]
         while moves:
             if not ready:
-                # Each of these is read by another one.
+                # Each remaining name is read by another move.
                 name = next(iter(moves))
                 self.line(f"t = {name}")
                 for value in moves.values():

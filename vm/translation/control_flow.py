@@ -1,9 +1,9 @@
 """The control-flow graph of a function from one entry, and the position of each node in structured source.
 
 Nodes are ints; node 0 is the entry. ``Graph`` finds reverse postorder, dominators and natural loops, each in about
-linear time in the edges. ``Placement`` decides, after Ramsey (Beyond Relooper, 2022), which nodes are written inside
-the branch that leads to them and which follow the statement of another node. Python has no labelled blocks, so a jump
-out of two loops at once is ``UnstructuredError``.
+linear time in the edges. ``Placement`` determines, after Ramsey (Beyond Relooper, 2022), which nodes are written inside
+a branch to them and which follow the statement of another node. Python has no labelled blocks, so a jump out of two
+loops at once raises ``UnstructuredError``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
-_MAX_LABELS: Final = 256  # after one statement; with more the source is neither fast nor readable
-_MAX_LOOPS: Final = 15  # nested; CPython accepts 20
+_MAX_LABELS: Final = 256  # after one statement; with more labels the source is neither fast nor readable
+_MAX_LOOPS: Final = 15  # nested loops; CPython accepts 20
 
 
 class UnstructuredError(Exception):
@@ -24,7 +24,7 @@ class Graph:
     """A control-flow graph of the nodes that are reachable from node 0."""
 
     def __init__(self, successors: Callable[[int], Sequence[int]]) -> None:
-        # Of each reachable node the targets of its edges in order, duplicates included.
+        # For each reachable node the targets of its edges in order, with duplicates.
         self.successors: dict[int, Sequence[int]] = {0: successors(0)}
         postorder: list[int] = []
         stack: list[tuple[int, int]] = [(0, 0)]
@@ -48,19 +48,19 @@ class Graph:
                 self.predecessors[target].append(node)
 
     def is_back_edge(self, source: int, target: int) -> bool:
-        """Whether an edge goes up, to a loop's header or into the middle of one."""
+        """Whether an edge goes to a loop's header or into the middle of a loop."""
         return self.rank[target] <= self.rank[source]
 
     def find_dominators(self) -> None:
-        """Finds ``immediate_dominator`` of each node, and ``headers``, the targets of back edges.
+        """Computes ``immediate_dominator`` of each node, and ``headers``, the targets of back edges.
 
         A graph is reducible if its back edges go to dominators; then dominators do not depend on back edges, and one
-        pass finds them. Raises UnstructuredError where a loop is entered at two places.
+        pass finds them. Raises UnstructuredError if a loop has two entries.
         """
         self.immediate_dominator: dict[int, int] = {0: 0}
         depth = {0: 0}
-        # For each node an ancestor, at distances that let any ancestor be found in logarithmic time (Myers: An
-        # Applicative Random-Access Stack, 1983).
+        # For each node an ancestor at a distance that allows searches in logarithmic time (Myers: An Applicative
+        # Random-Access Stack, 1983).
         jump = {0: 0}
         parent = self.immediate_dominator
 
@@ -96,14 +96,12 @@ class Graph:
                     self.headers.add(node)
 
     def find_loops(self) -> None:
-        """Finds ``loops``: for each node the headers of the natural loops that it is in, outermost first."""
-        inner: dict[int, int] = {}  # the innermost loop around a node, its own not counted for a header
+        """Computes ``loops``: for each node the headers of its natural loops, outermost first."""
+        inner: dict[int, int] = {}  # the innermost loop around a node; for a header, the loop around its own loop
         merged = {node: node for node in self.order}
 
         def outermost(node: int) -> int:
-            """Returns the header of the outermost loop found so far that contains the node; the node itself if there is
-            none.
-            """
+            """Returns the header of the outermost loop found so far that contains the node, or the node itself."""
             root = node
             while merged[root] != root:
                 root = merged[root]
@@ -143,7 +141,7 @@ class Placement:
         small: the nodes without successors that may be written more than once.
 
     Raises:
-        UnstructuredError: the graph is irreducible, or a branch leaves two loops for a node that is not at their end.
+        UnstructuredError: the graph is irreducible, or a branch exits two loops to a node that is not at their end.
     """
 
     def __init__(self, graph: Graph, small: frozenset[int] = frozenset()) -> None:
@@ -151,10 +149,11 @@ class Placement:
         graph.find_loops()
         self._graph = graph
         self._counts: dict[int, Counter[int]] = {}
-        # For each node those that follow its statement at the same level, in order: where its branches meet again.
+        # For each node the nodes that follow its statement at the same level, in order: the points where its branches
+        # meet.
         self.after: dict[int, list[int]] = {}
-        self.after_loop: dict[int, list[int]] = {}  # for each header those that follow its ``while``
-        self.inline: set[int] = set()  # written inside the branch that leads to them
+        self.after_loop: dict[int, list[int]] = {}  # for each header the nodes that follow its ``while``
+        self.inline: set[int] = set()  # nodes that are written inside the branch to them
         for node in graph.order[1:]:
             if node in small:
                 self.inline.add(node)
@@ -188,7 +187,7 @@ class Placement:
 
     def _find_targets(self) -> None:
         graph = self._graph
-        # For each node the labels that branches out of its statement, or of all that is written with it, go to.
+        # For each node the labels that are targets of branches out of its statement and the statements written with it.
         self.statement_targets: dict[int, frozenset[int]] = {}
         self.whole_targets: dict[int, frozenset[int]] = {}
         for node in reversed(graph.order):
@@ -209,6 +208,6 @@ class Placement:
             self.whole_targets[node] = frozenset(targets)
 
     def loop_targets(self, header: int) -> frozenset[int]:
-        """Returns the labels that branches out of a whole loop go to."""
+        """Returns the labels that are targets of branches out of a loop."""
         targets = self.statement_targets[header]
         return targets.union(*(self.whole_targets[node] for node in self.after.get(header, ())))

@@ -1,7 +1,7 @@
 """Expressions of generated code as trees, and their text in Python.
 
 The nodes serve all languages that code is generated in; ``codegen/c/expressions.py`` prints them in C. A tree is
-printed once, in its statement. Its ``python(level)`` puts it in parentheses if it binds less tightly than ``level``.
+printed once, in its statement. ``python(level)`` adds parentheses if the tree binds less tightly than ``level``.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ...base.lazy_dataclass import dataclass
 from ..bytecode.decoder import Instruction
 from ..types.numerics import bitcast_f64_i64
 
-# How tightly operators of Python bind, from the loosest: section 6.17 of the language reference.
+# Precedences of Python's operators, lowest first: section 6.17 of the language reference.
 _CONDITIONAL, _OR, _AND, _NOT, _COMPARISON, _UNARY, _PRIMARY = 1, 2, 3, 4, 5, 12, 13
 _BINARY: Final = {"|": 6, "^": 7, "&": 8, "<<": 9, ">>": 9, "+": 10, "-": 10, "*": 11, "/": 11, "//": 11, "%": 11}
 
 
 class Name(NamedTuple):
-    """A variable, a function, or a constant as the language spells it."""
+    """A variable, a function, or a constant as written in the language."""
 
     name: str
 
@@ -88,7 +88,7 @@ class Logical(NamedTuple):
 
     def python(self, level: int = 0) -> str:
         own = _AND if self.operator == "and" else _OR
-        # Without parentheses only the same operator is read easily.
+        # Only repeated uses of the same operator are readable without parentheses.
         inner = own if isinstance(self.left, Logical) and self.left.operator == self.operator else _NOT
         text = f"{self.left.python(inner)} {self.operator} {self.right.python(_NOT)}"
         return f"({text})" if own < level else text
@@ -105,7 +105,7 @@ class Not(NamedTuple):
 
 
 class Conditional(NamedTuple):
-    """One of two values, by a condition."""
+    """A choice between two values by a condition."""
 
     test: Expression
     yes: Expression
@@ -159,7 +159,7 @@ class Item(NamedTuple):
 
 
 class Display(NamedTuple):
-    """A tuple or a list of these items."""
+    """A tuple or a list."""
 
     items: tuple[Expression, ...] = ()
     is_list: bool = False
@@ -172,7 +172,7 @@ class Display(NamedTuple):
 
 
 class Cast(NamedTuple):
-    """A conversion to a type; there is none in Python."""
+    """A conversion to a type; prints nothing in Python."""
 
     type: str
     operand: Expression
@@ -198,7 +198,7 @@ Expression: TypeAlias = (
     | Cast
 )
 CONDITIONS: Final = (Comparison, Logical, Not)
-"""Nodes whose value is a truth value; as a number it is 1 or 0."""
+"""Nodes whose value is a truth value: 1 or 0 as a number."""
 
 NONE: Final = Literal(None)
 ZERO: Final = Literal(0)
@@ -231,7 +231,7 @@ def negated(test: Expression) -> Expression:
 
 
 def wrapped(tree: Expression, bits: int) -> Expression:
-    """Builds an integer wrapped into a signed one of ``bits``."""
+    """Builds an integer wrapped to a signed integer of ``bits`` bits."""
     half = 1 << (bits - 1)
     return Binary("-", Binary("&", Binary("+", tree, Literal(half)), Literal(2 * half - 1)), Literal(half))
 
@@ -270,21 +270,21 @@ def constant_of(instruction: Instruction) -> Expression:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source of one variant."""
+    """The source of a variant."""
 
-    text: str  # of a function ``make(…)`` that returns ``f(frame, a)``
-    names: tuple[str, ...]  # parameters of ``make``, bound by each context (``im3`` import 3, ``ro1`` rodata, …)
-    pcs: tuple[int, ...]  # for each line of the text the pc it is from, or -1
+    text: str  # the text of a function ``make(…)`` that returns ``f(frame, a)``
+    names: tuple[str, ...]  # the parameters of ``make``, bound by each context (``im3`` import 3, ``ro1`` rodata, …)
+    pcs: tuple[int, ...]  # the pc of each line of the text, or -1
 
 
 class SourceWriter:
-    """Lines of Python, each with the pc it is from."""
+    """Lines of Python with their pcs."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.pcs: list[int] = []
         self.indent: int = 2
-        self.pc = -1  # of the instruction that is being written
+        self.pc = -1  # the pc of the current instruction
         self._names: dict[str, None] = {}
 
     def line(self, text: str) -> None:
@@ -304,12 +304,12 @@ class SourceWriter:
         self.indent -= 1
 
     def bound(self, name: str) -> Name:
-        """Notes a name that each context binds, and returns it."""
+        """Records a name that each context binds, and returns it."""
         self._names[name] = None
         return Name(name)
 
     def ask_tier(self, entry: int, count: Expression, registers: Expression) -> None:
-        """Hands the call to machine code from an entry on, if it is ready."""
+        """Continues the call in machine code from an entry on, if it is ready."""
         asked = Call(self.bound("tier"), (Name("frame"), Literal(entry), count, registers))
         self.line(f"t = {asked.python()}")
         with self.suite("if t is not COLD:"):

@@ -1,6 +1,6 @@
-"""The edges of a function as its variants see them: none after calls that suspend or failures that are certain.
+"""The edges of a function as its variants see them: no edges after suspending calls and certain failures.
 
-``Warmth`` says what translated code counts along them.
+``Warmth`` lists the work that translated code counts.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _MAX_COPIED: Final = 8000  # instructions
 
 
 class Warmth(NamedTuple):
-    """The work that translated code counts, so that machine code takes over when it is hot.
+    """The work that translated code counts, to decide when machine code takes over.
 
     Attributes:
-        turns: the instructions of an iteration, for each back edge as a pair of blocks.
-        start: the instructions that a call of the function counts as; 0 if calls are not counted.
+        turns: the instructions of an iteration by back edge, a pair of blocks.
+        start: the number of instructions counted for a call of the function; 0 if calls are not counted.
     """
 
     turns: Mapping[tuple[int, int], int]
@@ -36,8 +36,8 @@ class Flow:
 
     def __init__(self, analysis: FunctionAnalysis) -> None:
         self.cuts: dict[int, list[int]] = {}  # for each block with calls that suspend, their instructions' indices
-        self.failing: set[int] = set()  # blocks that end in a failure that is certain
-        self.edges: list[Sequence[Edge]] = []  # of each block; none if it is failing, or a call suspends first
+        self.failing: set[int] = set()  # blocks that end in a certain failure
+        self.edges: list[Sequence[Edge]] = []  # the edges of each block; none if it fails, or a call suspends first
         sizes: dict[int, int] = {}
         for block in analysis.blocks:
             cuts = [index for index in range(block.start, block.end) if analysis.suspends(analysis.instructions[index])]
@@ -53,12 +53,12 @@ class Flow:
             for edge in edges:
                 if edge.target in entries:
                     entries[edge.target] += 1
-        # Nodes without edges, of few instructions, that are copied to each branch that leads to them.
+        # Short nodes without edges, which are copied into each branch to them.
         self.small_ends: frozenset[int] = frozenset(
             index + 1 for index, size in sizes.items() if index and size <= _MAX_SMALL
         )
-        # All nodes without edges whose copies together are not too long. Copies lengthen the source, but nesting the
-        # rest of the function after each branch to a shared end lengthens it more.
+        # All nodes without edges, if their copies are not too long in total. Nesting the rest of the function after
+        # each branch to a shared end would lengthen the source more than the copies.
         budget = max(_MAX_COPIED, 2 * len(analysis.instructions))
         ends: list[int] = []
         for index, size in sorted(sizes.items(), key=lambda item: item[1] * entries[item[0]]):
@@ -69,7 +69,7 @@ class Flow:
 
 
 def _fails(analysis: FunctionAnalysis, block: Block) -> bool:
-    """Whether a block ends in a failure whose status is known not to be OK."""
+    """Whether a block ends in a failure with a status known not to be OK."""
     terminator = analysis.instructions[block.end - 1]
     if terminator.operation.mnemonic != "fail":
         return False

@@ -1,4 +1,4 @@
-"""Facts about a whole module that the translation of each function needs."""
+"""Facts about a whole module, for the translation of its functions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ModuleAnalysis:
 
     @cached_property
     def typed_globals(self) -> frozenset[int]:
-        """Reference globals that are only accessed as one type: stores check it, so loads need not."""
+        """Reference globals that are only accessed as one type, which is checked at stores and not at loads."""
         types: dict[int, set[int]] = {}
         for function in self._verified.functions:
             for instruction in function.instructions:

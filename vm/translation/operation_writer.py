@@ -37,15 +37,15 @@ from .operations import EFFECTS, OPERATIONS, Builder, Formula, binary, compared,
 from .ranges import FULL, Range, fits, result_range
 from .values import PendingValue, ValueWriter
 
-_MAX_DEPTH: Final = 9  # of nested operations
-# Operations whose result modulo 2**bits is the same for operands that are not wrapped yet.
+_MAX_DEPTH: Final = 9  # limit of nested operations
+# Operations that have the same result modulo 2**bits with unwrapped operands.
 _TOLERANT: Final = {
     f"{name}.i{bits}": bits for name in ("add", "sub", "mul", "fma", "and", "or", "xor", "not") for bits in (32, 64)
 } | {"trunc.i64.i32": 64}
 _BITWISE: Final = frozenset(f"{name}.i{bits}" for name in ("and", "or", "xor", "not") for bits in (32, 64))
 _LOGICAL: Final = frozenset({"xor.i32", "and.i32", "or.i32", "cmp.nz.i32"})
 _UNBOUNDED: Final = (-(1 << 200), 1 << 200)
-_FAR: Final = 1 << 20  # products with larger constants are taken for hashes or random numbers, mostly out of range
+_FAR: Final = 1 << 20  # products with larger constants are assumed to be hashes or random numbers, mostly out of range
 
 
 class OperationWriter(ValueWriter):
@@ -94,7 +94,7 @@ class OperationWriter(ValueWriter):
             self.before_write(name)
             return
         value = self._logical(mnemonic, reads)
-        # Divisions by divisors known not to be zero are operators, which cannot fail.
+        # Divisions by known nonzero divisors are written as operators, which cannot fail.
         pure = formula.pure
         if value is None:
             value = self._computed(mnemonic, formula, reads, result[0])
@@ -155,7 +155,7 @@ class OperationWriter(ValueWriter):
         return PendingValue(tree, names, depth if tree is trees[0] else depth + 1, exact, wrap, far)
 
     def _logical(self, mnemonic: str, reads: tuple[Variable, ...]) -> PendingValue | None:
-        """Returns a bitwise operation on truth values as ``and``, ``or`` or ``not``; ``None`` for others."""
+        """Builds a bitwise operation on truth values as ``and``, ``or`` or ``not``; returns ``None`` for others."""
         if mnemonic not in _LOGICAL:
             return None
         pending = [self.pending.get(f"i{number}") for _, number in reads]
@@ -228,7 +228,7 @@ class OperationWriter(ValueWriter):
         return self.bound(f"ty{field_value(instruction, FieldKind.TYPE)}")
 
     def _reference(self, instruction: Instruction, reads: Sequence[Variable]) -> Expression:
-        """Returns a result that needs the module's tables, or is a reference."""
+        """Builds a result that is a reference or needs the module's tables."""
         value = instruction.values[0]
         match instruction.operation.mnemonic:
             case "const.ref.zero":
@@ -273,7 +273,7 @@ def _is_large(tree: Expression) -> bool:
 
 
 def _simpler(mnemonic: str, operands: Sequence[PendingValue]) -> Builder | None:
-    """Returns a simpler form of an operation for operands with these bounds; ``None`` if there is none."""
+    """Returns a simpler form of an operation with these bounds of its operands; ``None`` if there is none."""
     if mnemonic not in _SIMPLER:
         return None
     name, _, kind = mnemonic.partition(".")
@@ -310,7 +310,7 @@ _SIMPLER: Final = frozenset(
     for mnemonic in OPERATIONS
     if mnemonic.startswith(("cmp.lt.i", "shl.", "shr.", "div.i", "rem.i", "min.i", "max.i", "abs.i", "ext.", "trunc."))
 )
-# Conversions that keep values from 0 up to a bound.
+# Conversions that keep values from 0 to a bound.
 _UNSIGNED: Final = {
     "ext.i32.i64.u": 1 << 32,
     "trunc.i32.i8": 1 << 8,

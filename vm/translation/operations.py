@@ -2,7 +2,8 @@
 
 Two tables by mnemonic: operations with a result, and operations with an effect. Calls, control flow and the few
 operations that need a module's tables are in the writers. Operands come in the order of the operation's fields.
-Integers are signed and canonical: the result of an operation with ``wrap`` may be out of its type's range.
+Integers are signed and canonical: the unwrapped result of an operation with ``wrap`` may be outside of its type's
+range.
 
 Semantics: ``runtime/src/iree/vm/ops.h`` of IREE, releases 3.0 to 3.13. The functions named here are in numerics.py and
 float_numerics.py.
@@ -40,10 +41,10 @@ class Formula(NamedTuple):
     """A result that is computed from operands."""
 
     build: Builder
-    wrap: int = 0  # 32 or 64 if the result has to be wrapped into that many bits, 0 otherwise
+    wrap: int = 0  # 32 or 64 if the result has to be wrapped to that width, otherwise 0
     single: bool = False  # whether the result has to be rounded to f32
     atomic: bool = False  # whether an operand occurs twice, so that it must be a name or literal
-    pure: bool = True  # whether it cannot fail and reads only its operands, so that it may move to its use
+    pure: bool = True  # whether it cannot fail and reads only its operands, so that it may be moved to its use
 
 
 def binary(operator: str) -> Builder:
@@ -67,12 +68,12 @@ def _method(name: str) -> Builder:
 
 
 def same(operand: Expression) -> Expression:
-    """Builds the operand itself."""
+    """Returns the operand unchanged."""
     return operand
 
 
 def masked(mask: int) -> Builder:
-    """Builds the operand's bits that are in a mask."""
+    """Builds the operand's bits under a mask."""
     bits = Literal(mask)
     return lambda a: Binary("&", a, bits)
 
@@ -83,12 +84,12 @@ def select(test: Expression, yes: Expression, no: Expression) -> Expression:
 
 
 def lesser(a: Expression, b: Expression) -> Expression:
-    """Builds the lesser operand, or the second one."""
+    """Builds the smaller operand, or the second operand if neither is smaller."""
     return Conditional(Comparison("<", a, b), a, b)
 
 
 def greater(a: Expression, b: Expression) -> Expression:
-    """Builds the greater operand, or the second one."""
+    """Builds the larger operand, or the second operand if neither is larger."""
     return Conditional(Comparison(">", a, b), a, b)
 
 
@@ -172,7 +173,7 @@ def _conversions() -> dict[str, Formula]:
         table[f"cast.ui32.{real}"] = Formula(lambda a: call("float", low_32(a)), single=single)
     for sign in "su":
         table[f"cast.f32.{sign}i32"] = Formula(called("round_to_i32"))
-        # Casts of f64 to 32 bits go by way of f32.
+        # Casts of f64 to 32 bits pass through f32.
         table[f"cast.f64.{sign}i32"] = Formula(lambda a: call("round_to_i32", call("round_f32", a)))
     return table
 

@@ -1,8 +1,8 @@
-"""Bounds of integer operations' results, given those of their operands.
+"""Computes bounds of integer operations' results from the bounds of their operands.
 
-They show which results need no wrapping, and which operations have a simpler form.
+They determine which results need no wrapping, and which operations have a simpler form.
 
-Bounds are of the exact result, before it is wrapped into its type: ``add.i32`` of two full i32 goes from -2**32 to
+Bounds apply to the exact result, before it is wrapped to its type: ``add.i32`` of two full i32 goes from -2**32 to
 2**32 - 2.
 """
 
@@ -21,12 +21,12 @@ _BIT: Final[Range] = (0, 1)
 
 
 def fits(bounds: Range, bits: int) -> bool:
-    """Whether all values within ``bounds`` fit a signed integer of ``bits``."""
+    """Whether all values within ``bounds`` fit in a signed integer of ``bits`` bits."""
     return bounds[0] >= -(1 << (bits - 1)) and bounds[1] < 1 << (bits - 1)
 
 
 def result_range(mnemonic: str, operands: Sequence[Range]) -> Range | None:
-    """Returns the bounds of an integer operation's exact result, if they are narrower than its type's."""
+    """Returns the bounds of an integer operation's exact result, if narrower than its type's."""
     rule, bits = _rule_of(mnemonic)
     if rule is None:
         return None
@@ -37,7 +37,7 @@ def result_range(mnemonic: str, operands: Sequence[Range]) -> Range | None:
 
 @cache
 def _rule_of(mnemonic: str) -> tuple[Callable[..., Range | None] | None, int]:
-    """Returns the rule of an operation, and its bits."""
+    """Returns the rule and the bit width of an operation."""
     if mnemonic.startswith(("cmp.", "import.")):
         return lambda bits, *bounds: _BIT, 0
     name, _, rest = mnemonic.partition(".")
@@ -107,7 +107,7 @@ def _div(bits: int, a: int, b: int, c: int, d: int) -> Range | None:
     return (a // d, b // c) if a >= 0 and c > 0 else None
 
 
-# Each takes the operation's bits, and the lowest and highest value of each operand.
+# Arguments: the operation's bit width, and the lowest and highest value of each operand.
 _RULES: Final[dict[str, Callable[..., Range | None]]] = {
     "add": lambda bits, a, b, c, d: (a + c, b + d),
     "sub": lambda bits, a, b, c, d: (a - d, b - c),
@@ -153,7 +153,7 @@ _CONVERSIONS: Final[dict[str, Callable[..., Range]]] = {
 
 
 def refined(operator: str, left: Range, right: Range) -> tuple[Range, Range]:
-    """Narrows the bounds of two integers by a comparison that is known to hold: ``<``, ``>=``, ``==`` or ``!=``."""
+    """Narrows the bounds of two integers by a true comparison: ``<``, ``>=``, ``==`` or ``!=``."""
     (a, b), (c, d) = left, right
     if operator == "<":
         b, c = min(b, d - 1), max(c, a + 1)
@@ -164,5 +164,5 @@ def refined(operator: str, left: Range, right: Range) -> tuple[Range, Range]:
         b, d = min(b, d), min(b, d)
     elif c == d:  # not equal to a constant
         a, b = a + (a == c), b - (b == c)
-    # On a contradiction, which is code that never runs, keeps the bounds.
+    # A contradiction means code that never runs: keep the bounds.
     return ((a, b) if a <= b else left), ((c, d) if c <= d else right)

@@ -1,7 +1,8 @@
-"""Writes a function's control flow: as ``if`` and ``while`` where the graph allows it, otherwise as a dispatch loop.
+"""Writes a function's control flow: as ``if`` and ``while`` if the graph allows it, otherwise as a dispatch loop.
 
-Node 0 of the graph is where the variant starts; node n + 1 is block n. A node where several branches meet is a *label*,
-written after the statement that they leave; if a statement may leave for several labels, ``b`` says for which.
+Node 0 of the graph is the start of the variant; node n + 1 is block n. A node at which several branches meet is a
+*label*, written after the statement that contains the branches; if a statement may branch to several labels, ``b``
+selects the label.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ _MAX_CHAIN: Final = 12  # nested blocks of a dispatch loop
 
 
 class StructureWriter(NodeWriter):
-    """Writes the control flow of one variant.
+    """Writes the control flow of a variant.
 
-    ``refuted`` are guesses to avoid, as pairs of header and name; ``None`` allows no guess at all.
+    ``refuted`` are wrong guesses to avoid, as pairs of header and name; ``None`` allows no guess.
     """
 
     variable = "b"
@@ -41,10 +42,10 @@ class StructureWriter(NodeWriter):
         self._written_in: dict[int, int] | None = None
 
     def enter_loop(self, header: int, behind: Sequence[int]) -> None:
-        """Forgets bounds of names that the loop changes, but guesses that names which are not negative stay so.
+        """Forgets the bounds of names that the loop changes, but guesses that non-negative names stay so.
 
-        Counters and indices do, and sums and products of them then often need no wrapping. Each branch back to the
-        header checks the guess.
+        Counters and indices stay non-negative, and their sums and products then often need no wrapping. Each branch
+        back to the header checks the guess.
         """
         written = self._loop_writes().get(header, 0)
         changing: list[str] = []
@@ -86,7 +87,7 @@ class StructureWriter(NodeWriter):
     # -- a dispatch loop -----------------------------------------------------------------------------
 
     def write_dispatch_loop(self) -> None:
-        """Writes the variant as a loop over node numbers, for graphs that Python's statements cannot express."""
+        """Writes the variant as a loop over node numbers, if Python's statements cannot express the graph."""
         graph = self.graph
         edges: dict[int, int] = {}
         for node in graph.order:

@@ -1,18 +1,18 @@
 """Translates a function's instructions to Python source.
 
-A function becomes a Python function of its frame and its arguments, ``f(frame, a)``. Registers are Python locals,
-branches are ``if`` and ``while``, operations are expressions. It runs until it returns its results or suspends:
+A function is translated to a Python function of its frame and its arguments, ``f(frame, a)``. Registers are Python
+locals, branches are ``if`` and ``while``, operations are expressions. It runs until it returns its results or suspends:
 
 * At a call of another bytecode function, at a ``yield``, and where a native function returns a ``Wait``, it stores in
   the frame the live registers, the pc and the *entry* to continue at, and returns CALL, YIELD or the ``Wait`` to the
-  interpreter. Entry n is the place after instruction n - 1.
-* The interpreter continues with the function's variant for that entry, whose source starts after the call. A variant
-  is translated when first needed and ends where the function always suspends again. Neither the host's stack nor a
-  generator is kept.
+  interpreter. Entry n is the position after instruction n - 1.
+* The interpreter continues with the function's variant for that entry, whose source starts after the call. A variant is
+  translated when first needed and ends at the next call that always suspends. Neither the host's stack nor a generator
+  is kept.
 
 The writers are layers, each a subclass of the one before it: expressions.py lines, values.py values in Python locals,
 operation_writer.py operations within a block, call_writer.py calls, suspension and the copies of branches, blocks.py
-blocks and their terminators, structure.py the statements around them. ``docs/design/vm.md`` says what else was tried.
+blocks and their terminators, structure.py the statements around them. ``docs/design/vm.md`` lists other attempts.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Translator:
         return self._finish(writer)
 
     def _structured(self, entry: int) -> StructureWriter | None:
-        """Returns the variant written with Python's statements; ``None`` if they cannot express it."""
+        """Writes the variant with Python's statements; returns ``None`` if they cannot express it."""
         for ends in dict.fromkeys((self._flow.small_ends, self._flow.ends)):
             refuted: frozenset[tuple[int, str]] | None = frozenset()
             if len(self.analysis.instructions) > _MAX_GUESSED:
@@ -83,7 +83,7 @@ class Translator:
         if writer.entry:
             head.line("frame.registers = ()")
         elif any(name[0] == "r" for name in names):
-            head.line("a = None")  # otherwise arguments live as long as the call, even if moved
+            head.line("a = None")  # otherwise the arguments, even moved ones, live until the call returns
         bound = set(names)
         if writer.raw and writer.entry == 0:
             for kind, number in analysis.arguments:

@@ -1,7 +1,7 @@
-"""Writes the nodes of a graph as nested statements of Python, with a label wherever branches meet.
+"""Writes the nodes of a graph as nested statements of Python, with labels at the points where branches meet.
 
-A label is written after the statement that its branches leave. If a statement may leave for several labels, a variable
-selects the label (Ramsey, Beyond Relooper, 2022).
+A label is written after the statement that contains its branches. If a statement may branch to several labels, a
+variable selects the label (Ramsey, Beyond Relooper, 2022).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TreeWriter(ABC):
         graph: the function's graph.
         indent: the level of the next line.
         variable: the name of the variable that selects the label.
-        max_indent: the deepest nesting; a loop over numbers replaces deeper ones.
+        max_indent: the deepest nesting; a loop over numbers replaces deeper nesting.
     """
 
     variable: ClassVar[str]
@@ -42,7 +42,7 @@ class TreeWriter(ABC):
         self.graph = graph
         self._placement: Placement | None = None  # ``None`` in a loop over numbers
         self._inline: Collection[int] = frozenset()
-        self._entered: set[int] = set()  # headers of loops whose ``while`` is written
+        self._entered: set[int] = set()  # headers of loops whose ``while`` was written
         self._guarded: set[int] = set()  # labels that are entered by their number
 
     # -- what subclasses write -----------------------------------------------------------------------
@@ -57,7 +57,7 @@ class TreeWriter(ABC):
 
     @abstractmethod
     def node(self, node: int, exits: Exits, outside: Exits | None = None) -> int | None:
-        """Writes a node; returns the node to continue with at the same level, if there is one."""
+        """Writes a node; returns the next node to write at the same level, or ``None``."""
 
     def enter_loop(self, header: int, behind: Sequence[int]) -> None:  # noqa: B027  # subclasses may ignore it
         """Called before a loop and the labels after it are written."""
@@ -79,7 +79,7 @@ class TreeWriter(ABC):
     def _tree(self, node: int, exits: Exits, outside: Exits | None = None) -> None:
         """Writes a node and the nodes that it dominates.
 
-        ``outside`` has the exits around the loop whose ``while`` was just written, and whose header the node is.
+        If the node is the header of a loop whose ``while`` was just written, ``outside`` has the exits around the loop.
         """
         placement = self._placement
         assert placement is not None
@@ -123,7 +123,7 @@ class TreeWriter(ABC):
         return sorted(nodes, key=self.graph.rank.__getitem__)
 
     def _guard(self, labels: Sequence[int], targets: frozenset[int], exits: Exits) -> None:
-        """Numbers the labels of a statement that may leave for several of them."""
+        """Numbers the labels of a statement that may branch to several labels."""
         if labels and sum(label in targets for label in exits.labels) > 1:
             self._guarded.update(labels)
 
@@ -139,7 +139,7 @@ class TreeWriter(ABC):
     # -- labels --------------------------------------------------------------------------------------
 
     def _is_inline(self, target: int) -> bool:
-        """Whether a node is written where a branch leads to it; branches back to a loop's header are jumps."""
+        """Whether a node is written inside a branch to it; branches back to a loop's header are jumps."""
         return target in self._inline and target not in self._entered
 
     def _falls(self, target: int, exits: Exits) -> bool:
@@ -151,7 +151,7 @@ class TreeWriter(ABC):
         return target in exits.labels
 
     def _jump(self, target: int, exits: Exits) -> None:
-        """Jumps to a label, by falling off the end of the statement or by leaving the loop."""
+        """Jumps to a label, by falling through to the end of the statement or by exiting the loop."""
         if self._placement is None:
             self.line(f"{self.variable} = {target}")
         elif target in exits.labels:

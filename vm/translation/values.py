@@ -1,11 +1,11 @@
-"""Registers as Python locals: how values are read, deferred, merged into the expression of their use, and stored.
+"""Registers as Python locals: reads, deferred values, their merging into expressions, and stores.
 
 A *name* is a variable's Python local: ``i3`` slot 3 as i32, ``I4`` slots 4 and 5 as i64, ``f…`` and ``F…`` floats,
-``r0`` a reference; in functions that mix register types ``s3`` the unsigned bits of slot 3.
+``r0`` a reference; in functions that mix register types, ``s3`` is the unsigned bits of slot 3.
 
-A value that is used once is not stored: it is *pending*, and its expression becomes part of its use. A pending value
-reads only names that do not change before its use: a write to a name first stores the pending values that read it. So
-the order of pending values does not matter.
+A value that is used once is not stored: it is *pending*, and its expression becomes part of its use. The names that a
+pending value reads do not change before its use: a write to a name first stores the pending values that read it. So the
+order of pending values does not matter.
 
 Integers are wrapped after a comparison that small values pass quickly, and only where their bounds do not show that
 they are in range. Wrapping is deferred along chains of operations that agree modulo 2**n.
@@ -39,7 +39,7 @@ from .expressions import (
 from .ranges import FULL, Range, fits, refined
 
 _MANY: Final = 1 << 20
-# CPython compares ints of one digit (30 bits) fastest; larger ones take the exact form.
+# CPython compares ints of one digit (30 bits) fastest; larger ints use the exact form.
 _NEAR: Final = 0x3FFFFFFF
 _OPPOSITES: Final = {"<": ">=", ">=": "<", "==": "!=", "!=": "=="}
 _NOTHING: Final[frozenset[str]] = frozenset()
@@ -48,17 +48,17 @@ _LOW_32: Final = (1 << 32) - 1
 
 @dataclass(slots=True, eq=False)
 class PendingValue:
-    """A value that has not been stored: its expression, and what is known of it."""
+    """A value that has not been stored: its expression, and its known properties."""
 
     tree: Expression
-    reads: frozenset[str] = _NOTHING  # names
-    depth: int = 0  # of nested operations
-    bounds: Range | None = None  # of the integer, before it is wrapped; ``None`` for other types
-    wrap: int = 0  # 32 or 64 if it has to be wrapped into that many bits, 0 otherwise
-    far: bool = False  # whether it will mostly be out of range, so that testing first does not pay
+    reads: frozenset[str] = _NOTHING  # the names that it reads
+    depth: int = 0  # the number of nested operations
+    bounds: Range | None = None  # the bounds of the integer before it is wrapped; ``None`` for other types
+    wrap: int = 0  # 32 or 64 if it has to be wrapped to that width, otherwise 0
+    far: bool = False  # whether it is mostly out of range, so that a test first is not worthwhile
 
     def as_number(self) -> PendingValue:
-        """Makes a truth value a number; returns itself."""
+        """Converts a truth value to a number; returns itself."""
         if isinstance(self.tree, CONDITIONS):
             self.tree, self.bounds = Conditional(self.tree, ONE, ZERO), (0, 1)
         return self
@@ -77,22 +77,20 @@ class ValueWriter(SourceWriter):
     def __init__(self, analysis: FunctionAnalysis) -> None:
         super().__init__()
         self.analysis = analysis
-        self.raw: bool = (
-            analysis.register_types is None
-        )  # whether the function mixes register types: slots kept as bits
+        self.raw: bool = analysis.register_types is None  # whether register types mix, so that slots are kept as bits
         self.constants: dict[Variable, Expression] = analysis.constants
-        self.read_names: set[str] = set()  # all that the source reads
-        self._variables: dict[str, tuple[Name, frozenset[str]]] = {}  # by name, its expression and what that reads
+        self.read_names: set[str] = set()  # all names that the source reads
+        self._variables: dict[str, tuple[Name, frozenset[str]]] = {}  # by name: its expression, and the names read
         self.pending: dict[str, PendingValue] = {}  # values that are not stored yet, by name
         self._readers: defaultdict[str, set[str]] = defaultdict(
             set
-        )  # by name the pending values that read it; some may be stored by now
+        )  # by name the pending values that read it; some may already be stored
         self.local_constants: dict[str, Expression] = {}
         self.bounds: dict[str, Range] = {}
         self._writes = 0
-        self._written: dict[str, int] = {}  # by name the number of its last write, in the order of the source
-        self.uses: dict[int, int] = {}  # of each instruction's results
-        self.state: Mapping[int, str] = {}  # types of the slots at the end of the block that is being written
+        self._written: dict[str, int] = {}  # by name the number of its last write, in source order
+        self.uses: dict[int, int] = {}  # the number of uses of each instruction's results
+        self.state: Mapping[int, str] = {}  # types of the slots at the end of the current block
 
     # -- reading -------------------------------------------------------------------------------------
 
@@ -102,9 +100,8 @@ class ValueWriter(SourceWriter):
         """Returns a variable's value as an operand.
 
         Args:
-            atomic: whether it must be a name or a literal, as it will occur twice.
-            tolerant: the number of bits of an operation that agrees modulo 2**bits, and so takes values that are not
-                wrapped yet.
+            atomic: whether it must be a name or a literal, as it occurs twice.
+            tolerant: the bit width of an operation that works modulo 2**bits, so that its operands need not be wrapped.
             condition: whether a truth value may be returned.
         """
         kind, number = variable
@@ -227,7 +224,7 @@ class ValueWriter(SourceWriter):
         variable = Name(name)
         test = _outside(variable, -_NEAR if bounds[0] < low else None, _NEAR if bounds[1] > high else None)
         if wrap == 64 and fits(bounds, 66):
-            # Even large sums are rarely out of range: test that before the costly form.
+            # Even large sums are rarely out of range: test before the costly form.
             test = Logical("and", test, _outside(variable, low, high))
         with self.suite(f"if {test.python()}:"):
             self.line(f"{name} = {wrapped(variable, wrap).python()}")
@@ -243,7 +240,7 @@ class ValueWriter(SourceWriter):
         self.line(f"{name} = {tree.python()}")
 
     def write_raw(self, variable: Variable, tree: Expression) -> None:
-        """Stores a value's bits in its slots; an integer need not be in range."""
+        """Stores the bits of a value in its slots; an integer need not be in range."""
         kind, number = variable
         if kind in "fF":
             tree = call("bitcast_f32_i32" if kind == "f" else "bitcast_f64_i64", tree)
@@ -265,16 +262,16 @@ class ValueWriter(SourceWriter):
     # -- bounds --------------------------------------------------------------------------------------
 
     def known(self) -> tuple[dict[str, Range], int]:
-        """Returns the bounds known here, for ``recall`` at a place that control reaches from here."""
+        """Returns the bounds known here, for ``recall`` at a later position."""
         return dict(self.bounds), self._writes
 
     def recall(self, known: tuple[dict[str, Range], int]) -> None:
-        """Restores bounds known at an earlier place, for names that were not written since."""
+        """Restores the bounds known at an earlier position, for names that were not written since."""
         bounds, writes = known
         self.bounds = {name: bound for name, bound in bounds.items() if self._written.get(name, 0) <= writes}
 
     def learn(self, test: Expression, *, holds: bool) -> None:
-        """Narrows the bounds of names by a condition that holds, or does not."""
+        """Narrows the bounds of names by a condition, or by its negation."""
         while isinstance(test, Not):
             test, holds = test.operand, not holds
         if isinstance(test, Name):
@@ -298,7 +295,7 @@ class ValueWriter(SourceWriter):
     # -- blocks --------------------------------------------------------------------------------------
 
     def begin(self, block: Block, start: int, end: int) -> None:
-        """Begins a block, of which the instructions from ``start`` up to ``end`` are written."""
+        """Begins a block whose instructions from ``start`` to ``end`` are written."""
         self.pending, self._readers, self.local_constants = {}, defaultdict(set), {}
         if not self.raw:
             self._count_uses(block, start, end)
@@ -341,7 +338,7 @@ class ValueWriter(SourceWriter):
                         counts[slot] = counts.get(slot, 0) + 1
 
     def settle(self, block: Block, keep: Iterable[str] = ()) -> None:
-        """Stores pending values except ``keep``, and constants live after it, before control leaves a block."""
+        """Stores pending values except ``keep``, and live constants, at the end of a block."""
         kept = frozenset(keep)
         for name in list(self.pending):
             if name not in kept:
@@ -357,7 +354,7 @@ class ValueWriter(SourceWriter):
 
 
 def _outside(variable: Name, low: int | None, high: int | None) -> Expression:
-    """Builds the test whether a variable is outside of bounds, of which one may be missing."""
+    """Builds a test whether a variable is out of bounds; one bound may be missing."""
     below, above = Comparison("<", variable, Literal(low)), Comparison(">", variable, Literal(high))
     return above if low is None else below if high is None else Logical("or", above, below)
 

@@ -1,4 +1,4 @@
-"""The reference types of the VM itself, buffers and lists, and the registry of all reference types.
+"""The VM's own reference types, buffers and lists, and the registry of all reference types.
 
 Read: host_memory, numerics, elements, float_numerics, ref_types, buffer, list.
 """

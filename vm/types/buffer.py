@@ -4,8 +4,8 @@ Units, the same in bytecode 15 to 17 (IREE ``runtime/src/iree/vm/{buffer.h,ops.h
 fills (elements.py) count **elements** of their type from the start of the buffer; copy, compare, clone and hash count
 **bytes**.
 
-Sequence: ``VmBuffer.allocate`` (zeroed, writable) or ``VmBuffer.wrap`` (shares memory); no close, the memory
-goes with the last view of it. Thread rule: as for any Python buffer, one thread at a time while it is written.
+Sequence: ``VmBuffer.allocate`` (zeroed, writable) or ``VmBuffer.wrap`` (shares memory); there is no close: the memory
+is freed with its last view. Thread rule: as for any Python buffer, one thread at a time while it is written.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from .numerics import wrap64
 from .ref_types import register_ref_type
 
 MAX_BUFFER_LENGTH: int = 1 << 32
-"""Bytes that one buffer may take, alignment included.
+"""The maximum size of a buffer in bytes, alignment included.
 
-``buffer.alloc`` takes an i64 from the program. This refuses lengths that only an error or a forged module asks for,
-with a status instead of the operating system's killing the process; what is left may still be refused for lack of
-memory.
+``buffer.alloc`` takes an i64 from the program. Larger lengths come only from errors or forged modules. The limit makes
+them fail with a status, instead of the operating system killing the process.
 """
 
 if TYPE_CHECKING:
@@ -38,19 +37,19 @@ _NATURAL_ALIGNMENT: Final = 16
 class VmBuffer(BufferElements):
     """Bytes of a fixed length, writable or read-only, with typed access.
 
-    Operations on a range of bytes raise OutOfRangeError where it goes past a buffer's end, and InvalidArgumentError for
-    a negative length or where the other buffer is null.
+    Operations on a range of bytes raise OutOfRangeError if the range exceeds a buffer, and InvalidArgumentError if a
+    length is negative or the other buffer is null.
 
     Attributes:
         length: the length in bytes.
-        alignment: the number of bytes to which the first byte is aligned, as far as was asked for.
+        alignment: the requested alignment of the first byte, in bytes.
         writable: whether stores, fills and copies into it are allowed.
     """
 
     __slots__ = ("share",)
 
     share: Share | None
-    """The part of its program's memory that it takes, if that is limited."""
+    """The part of the program's memory that it counts as, if that is limited."""
 
     # -------------------------------------------------------------------------------------------------- making
 
@@ -60,7 +59,7 @@ class VmBuffer(BufferElements):
 
         Args:
             length: the length in bytes; zero is allowed.
-            alignment: a power of two, or 0 for the natural one (16 bytes).
+            alignment: a power of two, or 0 for the natural alignment (16 bytes).
 
         Raises:
             InvalidArgumentError: the length is negative, or the alignment is not a power of two.
@@ -86,7 +85,7 @@ class VmBuffer(BufferElements):
                 return buffer
         try:
             if length + padding <= MAX_PYTHON_BYTES and not padding:
-                # The allocator of free-threaded Python aligns the smallest ones to 8 bytes.
+                # The allocator of free-threaded Python aligns the smallest allocations to 8 bytes.
                 content = memoryview(bytearray(max(length, _NATURAL_ALIGNMENT)))
                 return cls(content if length >= _NATURAL_ALIGNMENT else content[:length], alignment=_NATURAL_ALIGNMENT)
             array = np.zeros(length + padding, dtype=np.uint8)
@@ -100,9 +99,9 @@ class VmBuffer(BufferElements):
         """Returns a buffer that shares the memory of ``data``.
 
         Args:
-            data: the memory, C-contiguous, in any format; module rodata as it lies in the file, for instance.
-            writable: whether the buffer may be written: ``False`` for a read-only view of writable memory; ``None`` for
-                as writable as ``data`` is.
+            data: C-contiguous memory in any format, such as module rodata in a mapped file.
+            writable: whether the buffer may be written: ``False`` for a read-only view of writable memory; ``None`` if
+                as writable as ``data``.
 
         Raises:
             InvalidArgumentError: the memory is not contiguous, or is read-only with ``writable=True``.
@@ -129,7 +128,7 @@ class VmBuffer(BufferElements):
 
     @property
     def address(self) -> int:
-        """The address of the bytes while the buffer is kept; 0 if there are none."""
+        """The address of the bytes, valid while the buffer exists; 0 if it is empty."""
         return int(np.frombuffer(self._u8, np.uint8).__array_interface__["data"][0]) if self.length else 0
 
     def __len__(self) -> int:
@@ -139,13 +138,13 @@ class VmBuffer(BufferElements):
         return f"<VmBuffer of {self.length} bytes, {'writable' if self.writable else 'read-only'}>"
 
     def as_memoryview(self) -> memoryview:
-        """Returns the bytes (format ``B``), shared; read-only where the buffer is. For NumPy: ``np.frombuffer``."""
+        """Returns the bytes (format ``B``), shared; read-only if the buffer is. For NumPy: ``np.frombuffer``."""
         return self._u8
 
     def copy(self, source: VmBuffer, source_offset: int, target_offset: int, length: int) -> None:
         """Copies ``length`` bytes of ``source`` into this buffer; the ranges may overlap. Offsets are bytes.
 
-        Raises PermissionDeniedError where this buffer is read-only.
+        Raises PermissionDeniedError if this buffer is read-only.
         """
         data = require_buffer(source)._range(source_offset, length, "copy (source)")
         self._check_writable()
@@ -157,12 +156,12 @@ class VmBuffer(BufferElements):
         return 1 if mine == require_buffer(other)._range(other_offset, length, "compare (right)") else 0
 
     def hash(self, offset: int, length: int) -> int:
-        """Returns SipHash-2-4 of ``length`` bytes from byte ``offset`` on, as a signed i64; some MB/s."""
+        """Returns SipHash-2-4 of ``length`` bytes from byte ``offset`` on, as a signed i64; slow (some MB/s)."""
         return wrap64(siphash_2_4(self._range(offset, length, "hash")))
 
 
 def require_buffer(value: object) -> VmBuffer:
-    """Returns ``value``, if it is a buffer; raises InvalidArgumentError for null and other objects."""
+    """Returns ``value`` if it is a buffer; raises InvalidArgumentError for null and other objects."""
     if isinstance(value, VmBuffer):
         return value
     got = "null" if value is None else f"an object of type {type(value).__qualname__}"
@@ -203,7 +202,7 @@ def siphash_2_4(data: memoryview) -> int:
             v2 = (v2 << 32 | v2 >> 32) & mask
         return v0, v1, v2, v3
 
-    # In pieces, so that a long buffer does not become one Python list of ints as long as itself.
+    # In pieces, so that a long buffer does not become one long Python list.
     for start in range(0, len(words), 8192):
         for word in words[start : start + 8192].tolist():
             v0, v1, v2, v3 = rounds(v0, v1, v2, v3 ^ word, 2)

@@ -1,4 +1,4 @@
-"""Typed access to a buffer's bytes: what ``buffer.load``, ``buffer.store`` and ``buffer.fill`` do.
+"""Typed access to a buffer's bytes, for ``buffer.load``, ``buffer.store`` and ``buffer.fill``.
 
 Thread rule: as for any Python buffer, one thread at a time while it is written.
 """
@@ -13,7 +13,7 @@ from ...status import InvalidArgumentError, OutOfRangeError, PermissionDeniedErr
 from .numerics import bitcast_f32_i32, bitcast_i32_f32
 
 MAX_PYTHON_BYTES: Final = 1 << 16
-"""Larger buffers are allocated and filled by NumPy, whose ``calloc`` takes no memory for pages that are not touched."""
+"""Larger buffers are allocated and filled by NumPy, whose ``calloc`` uses no memory for untouched pages."""
 
 _VIEWS: Final[dict[str, tuple[Literal["b", "h", "H", "i", "q", "f", "d"], int]]] = {
     "_i8": ("b", 1),
@@ -48,15 +48,15 @@ class BufferElements:
     _f64: memoryview[float]
 
     def __init__(self, data: memoryview, *, alignment: int = 1) -> None:
-        """Shares ``data``: one-dimensional, contiguous, of format ``B``. Use ``wrap`` for anything else."""
+        """Shares ``data``: one-dimensional, contiguous, of format ``B``. Use ``wrap`` for other memory."""
         self._u8 = data
         self.length = data.nbytes
         self.alignment = alignment
         self.writable = not data.readonly
 
     def __getattr__(self, name: str) -> memoryview[int] | memoryview[float]:
-        # Reached for a slot that is still empty: the typed views are made when first used, since most buffers need one
-        # of them and each costs as much as a small buffer.
+        # Called for an empty slot: typed views are created when first used, since most buffers need only one view and a
+        # view costs as much as a small buffer.
         view = _VIEWS.get(name)
         if view is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -78,8 +78,8 @@ class BufferElements:
         if not self.writable:
             raise PermissionDeniedError("expected a writable buffer, got a read-only one (a constant); clone it first")
 
-    # ------------------------------------------------------------------------------------------------------- loads
-    # An index below 0 is made one past the end: memory views would count it from there.
+    # ------------------------------------------------------------------------------------------------------- loads An
+    # index below 0 is set past the end, since memory views would count it from the end.
 
     def _outside(self, index: int, size: int) -> OutOfRangeError:
         return OutOfRangeError(
@@ -153,28 +153,28 @@ class BufferElements:
         return InvalidArgumentError(f"expected a value in canonical form for an element of {size} bytes")
 
     def store_i8(self, index: int, value: int) -> None:
-        """Stores the low 8 bits. Raises OutOfRangeError past the end, PermissionDeniedError where read-only."""
+        """Stores the low 8 bits. Raises OutOfRangeError past the end, PermissionDeniedError if read-only."""
         try:
             self._u8[index if index >= 0 else self.length] = value & 0xFF
         except (IndexError, TypeError):
             raise self._store_failure(index, 1) from None
 
     def store_i16(self, index: int, value: int) -> None:
-        """Stores the low 16 bits. Raises OutOfRangeError past the end, PermissionDeniedError where read-only."""
+        """Stores the low 16 bits. Raises OutOfRangeError past the end, PermissionDeniedError if read-only."""
         try:
             self._u16[index if index >= 0 else self.length] = value & 0xFFFF
         except (IndexError, TypeError):
             raise self._store_failure(index, 2) from None
 
     def store_i32(self, index: int, value: int) -> None:
-        """Stores an i32. Raises OutOfRangeError past the end, PermissionDeniedError where read-only."""
+        """Stores an i32. Raises OutOfRangeError past the end, PermissionDeniedError if read-only."""
         try:
             self._i32[index if index >= 0 else self.length] = value
         except (IndexError, TypeError, ValueError):
             raise self._store_failure(index, 4) from None
 
     def store_i64(self, index: int, value: int) -> None:
-        """Stores an i64. Raises OutOfRangeError past the end, PermissionDeniedError where read-only."""
+        """Stores an i64. Raises OutOfRangeError past the end, PermissionDeniedError if read-only."""
         try:
             self._i64[index if index >= 0 else self.length] = value
         except (IndexError, TypeError, ValueError):

@@ -4,7 +4,7 @@ They compute in f64. For an f32 operation the translator rounds the result to f3
 the function's name ends in ``_f32``: elementary functions are then at most one unit in the last place from a C
 library's float functions. A NaN that an operation makes has no particular sign or payload.
 
-Which function an operation stands for is a fact of IREE's ``runtime/src/iree/vm/ops.h`` (the same in 3.1 … 3.13).
+The functions of the operations are from IREE's ``runtime/src/iree/vm/ops.h`` (the same in 3.1 … 3.13).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def fma_f64(a: float, b: float, c: float) -> float:
     """Returns a·b + c rounded once.
 
     The exact sum is an integer over a power of two, and Python divides integers with one correct rounding. IREE's
-    runtime rounds the product too where the processor it was built for has no fused operation, plain x86-64 among them.
+    runtime rounds the product too if its target processor has no fused operation, as plain x86-64.
     """
     if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)) or a == 0.0 or b == 0.0:
         return a * b + c
@@ -45,10 +45,10 @@ def fma_f64(a: float, b: float, c: float) -> float:
 
 
 def fma_f32(a: float, b: float, c: float) -> float:
-    """Returns a·b + c of f32 values rounded once to f32; see ``fma_f64`` for IREE's.
+    """Returns a·b + c of f32 values rounded once to f32; see ``fma_f64`` for IREE's result.
 
     The product of two f32 is exact in f64. The f64 sum is rounded to odd: where it is not exact and its last bit is 0,
-    it moves one step towards the exact sum, so that the rounding to f32 is not misled by a tie that the sum is not.
+    it moves one step towards the exact sum, so that the rounding to f32 sees no false tie.
     """
     product = a * b
     total = product + c
@@ -74,7 +74,7 @@ def rem(a: float, b: float) -> float:
     """Computes the IEEE remainder: a - n·b with n the integer nearest to a/b, ties to even; exact. NaN for b = 0 and a
     = ±inf.
 
-    Not C's ``fmod``: IREE's operation is C's ``remainder``, so 5 rem 3 is -1. That of f32 values is an f32.
+    Not C's ``fmod``: IREE's operation is C's ``remainder``, so 5 rem 3 is -1. The remainder of f32 values is an f32.
     """
     try:
         return math.remainder(a, b)

@@ -1,7 +1,7 @@
-"""The host memory of a program's buffers and lists, where its context limits it.
+"""Counts the host memory of a program's buffers and lists, if its context limits it.
 
-Buffers and lists are made by functions that know no context, so the budget is that of the invocation under way in the
-thread. Without any limit in the process this costs a look at an empty table.
+Buffers and lists are created without access to a context, so the budget is that of the current invocation in the
+thread. Without a limit in the process the cost is a lookup in an empty table.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Final
 from ...base.memory_budget import MemoryBudget, Share
 
 OBJECT_BYTES: Final = 256
-"""Bytes that a buffer or a list takes besides its contents."""
+"""The size of a buffer or a list without its contents, in bytes."""
 
 ELEMENT_BYTES: Final = 48
-"""Bytes that an element of a list takes: a reference, its kind, and a number."""
+"""The size of a list element in bytes: a reference, its kind, and a number."""
 
 budgets: Final[dict[int, MemoryBudget]] = {}
-"""The budget of the invocation under way in each thread, if it has one."""
+"""The budget of the current invocation in each thread, if it has a budget."""
 
 
 @contextlib.contextmanager
 def limited_to(budget: MemoryBudget | None) -> Iterator[None]:
-    """Counts what is made in this thread within the block; None counts for nobody."""
+    """Counts objects created in this thread within the block against a budget; ``None`` means no limit."""
     thread = get_ident()
     outer = budgets.pop(thread, None)
     if budget is not None:
@@ -40,7 +40,7 @@ def limited_to(budget: MemoryBudget | None) -> Iterator[None]:
 
 
 def share_of(size: int) -> Share | None:
-    """Takes bytes for an object from the budget of this thread; None if it has none.
+    """Reserves bytes for an object in this thread's budget; returns ``None`` if the thread has no budget.
 
     Raises:
         ResourceExhaustedError: the budget is spent.

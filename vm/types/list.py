@@ -23,22 +23,22 @@ from .numerics import round_f32
 from .ref_types import ANY_REF, ref_type_class, ref_type_name, register_ref_type
 
 MAX_LIST_SIZE: int = 1 << 24
-"""Elements that one list may hold.
+"""The maximum number of elements in a list.
 
 ``list.resize`` takes any 32-bit count from the program, and each element costs at least eight bytes here. Compiled
-programs hold some dozens of buffers or shape dimensions in a list; this refuses what only an error or a forged module
-asks for, with a status instead of exhausting the machine.
+programs hold some dozens of buffers or shape dimensions in a list; larger sizes come only from errors or forged
+modules, and fail with a status instead of exhausting memory.
 """
 
 _BITS: Final = {"i8": 8, "i16": 16, "i32": 32, "i64": 64}
 _FLOATS: Final = ("f32", "f64")
-# What the slots of a variant list hold besides numbers.
+# The kinds of slots of a variant list other than numbers.
 _REF: Final = "ref"
 _EMPTY: Final = ""
 
 
 def _convert(value: object, source: str, target: str) -> int | float:
-    """Returns a stored number as another kind. Between integers and floats there is no conversion: the result is 0."""
+    """Converts a stored number to another kind. There is no conversion between integers and floats: the result is 0."""
     bits = _BITS.get(target)
     if bits is not None:
         if not isinstance(value, int):
@@ -51,16 +51,16 @@ def _convert(value: object, source: str, target: str) -> int | float:
 
 
 class VmList:
-    """Elements of one kind, or of any.
+    """A list of elements of one kind, or of any kind.
 
     Attributes:
         element_kind: the kind: ``"i8"``, ``"i16"``, ``"i32"``, ``"i64"``, ``"f32"``, ``"f64"``, ``"ref:<type name>"``
             (such as ``"ref:hal.buffer"``) or ``"any"`` for a variant list, whose slots take numbers and references
             alike.
 
-    Getting a number as another kind than the slot's converts it: integers are truncated or sign-extended, floats are
-    rounded or widened, and between integers and floats, as in IREE's runtime, the result is 0. Setting a number in a
-    typed list converts it the same way; a slot of a variant list takes the kind of the value that is set.
+    Reading a number as another kind converts it: integers are truncated or sign-extended, floats are rounded or
+    widened, and between integers and floats, as in IREE's runtime, the result is 0. Setting a number in a typed list
+    converts it the same way; a slot of a variant list takes the kind of the value that is set.
 
     Indices are i32 words read as unsigned, as in the operations: a negative one is out of range.
     """
@@ -68,7 +68,7 @@ class VmList:
     __slots__ = ("_classes", "_kinds", "_share", "_values", "element_kind")
 
     def __init__(self, element_kind: str, initial_capacity: int = 0) -> None:
-        """Makes an empty list. The capacity is only checked against the limit: Python lists grow by themselves.
+        """Creates an empty list. The capacity is only checked against the limit: Python lists grow by themselves.
 
         Raises:
             InvalidArgumentError: the element kind is unknown.
@@ -88,15 +88,14 @@ class VmList:
                 f"expected a list element kind i8, i16, i32, i64, f32, f64, ref:<type> or any, got {element_kind!r}"
             )
         self.element_kind: str = element_kind
-        self._values: list[object] = []  # numbers and references; None is null, or an empty variant slot
-        self._kinds: list[str] = []  # in variant lists: what each slot holds
+        self._values: list[object] = []  # numbers and references; ``None`` is null or an empty variant slot
+        self._kinds: list[str] = []  # in variant lists: the kind of each slot
         self._share = share_of(OBJECT_BYTES) if budgets else None
         self.reserve(initial_capacity)
 
     @classmethod
     def for_type(cls, type_text: str, initial_capacity: int = 0) -> VmList:
-        """Returns an empty list for an element type in the spelling of a module's type table; errors as the
-        constructor's.
+        """Returns an empty list for an element type as written in a type table; errors as the constructor's.
 
         ``"i32"`` and the like give lists of numbers, ``"!vm.opaque"`` and ``"?"`` variant lists, ``"!hal.buffer"``
         lists of that reference type, and every ``"!vm.list<…>"`` lists of lists of whatever kind.
@@ -110,12 +109,12 @@ class VmList:
 
     @classmethod
     def of(cls, element_kind: str, elements: Iterable[object]) -> VmList:
-        """Returns a list with the elements given, for native modules.
+        """Returns a list with the given elements, for native modules.
 
         In a list of kind ``any``, Python ints become i64 and floats f64; everything else is a reference.
 
         Raises:
-            InvalidArgumentError: the list does not take an element.
+            InvalidArgumentError: the list rejects an element.
         """
         result = cls(element_kind)
         values = list(elements)
@@ -144,7 +143,7 @@ class VmList:
         return tuple(self._values)
 
     def kind_of(self, index: int) -> str:
-        """Returns the kind of the slot at ``index``: ``"i32"`` and the like, ``"ref"``, or ``""`` for an empty one."""
+        """Returns the kind of the slot at ``index``: ``"i32"`` and the like, ``"ref"``, or ``""`` if it is empty."""
         self._check_index(index)
         if self.element_kind == "any":
             return self._kinds[index]
@@ -153,7 +152,7 @@ class VmList:
     # -------------------------------------------------------------------------------------------------------- size
 
     def reserve(self, minimum_capacity: int) -> None:
-        """Raises ResourceExhaustedError if the list may not grow to so many elements (an i32 word read as unsigned)."""
+        """Raises ResourceExhaustedError if the list must not grow to this size (an i32 word read as unsigned)."""
         count = minimum_capacity & 0xFFFF_FFFF
         if count > MAX_LIST_SIZE:
             raise ResourceExhaustedError(
@@ -268,12 +267,12 @@ class VmList:
     # -------------------------------------------------------------------------------------------------- references
 
     def get_ref(self, index: int, classes: tuple[type, ...] | None = None, *, move: bool = False) -> object:
-        """Returns the reference at ``index``, or ``None`` where the slot is null, empty, or holds another type.
+        """Returns the reference at ``index``, or ``None`` if the slot is null, empty, or of another type.
 
         Args:
-            classes: the Python classes of the requested type (``ref_types.ref_type_class``); ``None`` takes any. An
-                empty tuple (a number's type) matches nothing; so does ``!vm.opaque`` in IREE's runtime.
-            move: whether to leave null in the slot, even where the type did not match.
+            classes: the Python classes of the requested type (``ref_types.ref_type_class``); ``None`` means any type.
+                An empty tuple (a number's type) matches nothing, like ``!vm.opaque`` in IREE's runtime.
+            move: whether to set the slot to null, even if the type did not match.
 
         Raises:
             OutOfRangeError: there is no such element.

@@ -2,8 +2,8 @@
 
 An integer word is a Python int in **signed canonical** form (-2³¹ ≤ v < 2³¹ or -2⁶³ ≤ v < 2⁶³), an f32 is a Python
 float that holds exactly an f32 value, an f64 is a Python float. Where C leaves a result undefined (casts out of range,
-shift amounts) it is that of IREE's runtime on x86-64, release 3.13 (``runtime/src/iree/vm/ops.h``; the operations are
-the same since 3.1), because programs were tested there.
+shift amounts) it is the result of IREE's runtime on x86-64, release 3.13 (``runtime/src/iree/vm/ops.h``; the operations
+are the same since 3.1), because programs were tested there.
 
 Other operations are in ``float_numerics`` or written inline (operations.py).
 """
@@ -24,7 +24,7 @@ _TWO52: Final = float(1 << 52)
 _TWO63: Final = float(1 << 63)
 _TWO64: Final = float(1 << 64)
 
-# Native packing of an f32 turns what is too large into infinity; standard packing raises.
+# Native packing of an f32 turns large values into infinity; standard packing raises.
 _pack_f32 = struct.Struct("f").pack
 _unpack_f32 = struct.Struct("f").unpack
 _pack_i32 = struct.Struct("i").pack
@@ -114,22 +114,21 @@ def round_to_i32(x: float) -> int:
 
 
 def round_to_ui64(x: float) -> int:
-    """Rounds to 0 … 2⁶⁴-1, halves away from zero; negative ones down to -2⁶³ are kept; others give 2⁶³."""
+    """Rounds to 0 … 2⁶⁴-1, halves away from zero; negative values down to -2⁶³ are kept; others give 2⁶³."""
     if _TWO63 <= x < _TWO64:
         return int(x) - (1 << 64)
     return round_to_i64(x)
 
 
 def round_f32(x: float) -> float:
-    """Returns the f32 nearest to an f64 (ties to even), as a Python float; too large gives ±inf, a signalling NaN a
-    quiet one.
+    """Returns the f32 nearest to an f64 (ties to even), as a Python float; overflow gives ±inf.
 
     The sum, difference, product, quotient or square root of f32 values, computed in f64 and rounded by this, is the
     correctly rounded f32 result: f64 has more than twice the significand's bits and two, so rounding twice is harmless.
     """
     try:
         result: float = _unpack_f32(_pack_f32(x))[0]
-    except OverflowError:  # newer Pythons refuse what rounds to ±inf
+    except OverflowError:  # newer Pythons refuse values that round to ±inf
         return math.copysign(math.inf, x)
     return result
 
@@ -137,8 +136,8 @@ def round_f32(x: float) -> float:
 def integer_to_f32(x: int) -> float:
     """Returns the f32 nearest to an int of up to 64 bits and a sign, rounded once.
 
-    An int past 2⁵³ would be rounded twice by way of f64. Shifted to 53 bits, with what was lost kept as a sticky last
-    bit (round to odd), the f64 is exact and the one rounding to f32 sees on which side it lies.
+    An int past 2⁵³ would be rounded twice by way of f64. It is shifted to 53 bits with a sticky last bit (round to
+    odd), so that the f64 is exact and the only rounding is to f32.
     """
     if -(1 << 53) <= x <= (1 << 53):
         return round_f32(x)
@@ -170,12 +169,12 @@ def bitcast_f32_i32(x: float) -> int:
 
 
 def bitcast_i64_f64(x: int) -> float:
-    """Returns the f64 with a word's bits, of NaNs too."""
+    """Returns the f64 with a word's bits, also for NaNs."""
     value: float = _unpack_f64(_pack_i64(x))[0]
     return value
 
 
 def bitcast_f64_i64(x: float) -> int:
-    """Returns the word with an f64's bits, of NaNs too."""
+    """Returns the word with an f64's bits, also for NaNs."""
     word: int = _unpack_i64(_pack_f64(x))[0]
     return word

@@ -1,7 +1,7 @@
 """Reference types: the Python classes of the type names in modules (``!hal.buffer``, ``!vm.list<…>``).
 
-Native modules register the classes of the objects they hand out; the VM looks names up when it resolves a module's
-types. Thread rule: register from any thread; lookups take no lock.
+Native modules register the classes of their objects; the VM looks up names when it resolves a module's types. Thread
+rule: register from any thread; lookups take no lock.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def ref_type_class(name: str) -> tuple[type, ...] | None:
 
 
 def ref_type_name(value: object) -> str:
-    """Returns the registered type name of an object, or its Python class's name; ``null`` for ``None``."""
+    """Returns the registered type name of an object, or the name of its Python class; ``null`` for ``None``."""
     if value is None:
         return "null"
-    for name, classes in _CLASSES.copy().items():  # another thread may register one
+    for name, classes in _CLASSES.copy().items():  # another thread may register a name
         if isinstance(value, classes):
             return name
     return type(value).__qualname__

@@ -118,7 +118,7 @@ def _looks_back(operation: Operation, scan: Scan, target: Target) -> bool:
 def _part_of(scan: Scan, target: Target) -> int:
     """Returns the part size of a scan that is too long, or that keeps the target busy only in parts; else 0."""
     most, largest = (ROW, MAX_ROW) if scan.is_of_rows else (COLUMN, MAX_COLUMN)
-    # Each row has as many invocations as a subgroup, and each invocation a few columns.
+    # Each row has a subgroup's number of invocations, and each invocation a few columns.
     count = math.prod(scan.outer) if scan.is_of_rows else math.prod(scan.outer + scan.inner) // 4
     busy = target.compute_units * 8 * (1 if scan.is_of_rows else max(target.subgroup_size, 8))
     if scan.length <= most or (count >= busy and scan.length <= MAX_LENGTH // 2):

@@ -23,7 +23,7 @@ from ...kernels.scalars.target import Target
 from .staged_reductions import by_powers, in_parts, in_stages, summed
 
 MAX_PRODUCTS: Final = 16_384
-"""The most products that an invocation sums; at most half as many in split sums."""
+"""The largest number of products that an invocation sums; at most half that number in split sums."""
 
 MIN_PRODUCTS: Final = 1024
 """The fewest products that an invocation sums if a sum is split because the device idles."""

@@ -21,7 +21,7 @@ FONT: Final = 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", 
 """The font of figures and page."""
 
 MAX_ROWS: Final = 60
-"""The most points that a chart has rows for."""
+"""The largest number of points that a chart has rows for."""
 
 _MAX_LABEL: Final = 64
 
@@ -206,7 +206,7 @@ def _ratio_ticks(low: float, high: float) -> list[float]:
 
 
 def samples_text(points: Sequence[PointAnalysis]) -> str:
-    """Says which samples of several points are in the statistics."""
+    """Returns a text on the samples of several points that are in the statistics."""
     kept, total = sum(point.kept for point in points), sum(point.total for point in points)
     mixed = sum(1 for point in points if point.uses_disturbed)
     if mixed == len(points):

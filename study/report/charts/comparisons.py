@@ -48,9 +48,7 @@ _FARTHEST: Final = 1.6
 
 @dataclass(frozen=True, slots=True)
 class ComparedPoints:
-    """A comparison of two points: the second one's name, the name of the one that it is compared with,
-    and the result.
-    """
+    """A comparison of two points: the second point's name, the first point's name, and the result."""
 
     name: str
     reference: str
@@ -221,7 +219,7 @@ class ComparedSides:
 
     @property
     def verdict(self) -> str:
-        """``2 SLOWER, 1 SAME against the other side; only on the old side: mul n=8``."""
+        """A sentence such as ``2 SLOWER, 1 SAME against the other side; only on the old side: mul n=8``."""
         counts = Counter(str(result.comparison.verdict) if result.comparison else _NONE for result in self.points)
         order = (Verdict.SLOWER, Verdict.FASTER, Verdict.UNCLEAR, _NONE, Verdict.SAME)
         said = ", ".join(f"{counts[str(name)]} {name}" for name in order if counts[str(name)])
@@ -240,8 +238,10 @@ def compared_sides(analysis: StudyAnalysis) -> ComparedSides | None:
 
 
 def side_text(analysis: StudyAnalysis, point: Point) -> str:
-    """Says which side of a pair a point is on, and what was measured: ``new: mul.comp, commit 1a2b3c4d5``, with the
-    earlier results that keep it, if any. Empty for a point without a pair.
+    """Names the side of a point of a pair, and what was measured there:
+
+    ``new: mul.comp, commit 1a2b3c4d5``, with the earlier results that have it, if any. Empty for a point without a
+    pair.
     """
     if point.against is None and not point.is_against:
         return ""

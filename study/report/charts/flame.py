@@ -1,4 +1,4 @@
-"""Flame views: where the host and the device spend the time of a program's calls, from a profile.
+"""Flame views: the host's and the device's time in a program's calls, from a profile.
 
 >>> with session.profile() as profile:
 ...     session.call("module.predict", image)

@@ -122,7 +122,10 @@ def axes_of(points: Sequence[PointAnalysis]) -> tuple[str, ...]:
 
 
 def best_text(best: Best) -> str:
-    """Says why a point is the best: ``12.3 GFLOP/s, the highest of 8 points; not told apart from mul batch=4``."""
+    """Explains why a point is the best:
+
+    ``12.3 GFLOP/s, the highest of 8 points; not distinguishable from mul batch=4``.
+    """
     value = time_text(best.value) if best.by == HEADLINE else f"{number_text(best.value)} {best.by}"
     text = f"{value}, the {'highest' if best.is_highest else 'lowest'} of {best.count} points"
     names = [point_label(tie.point) for tie in best.ties[:_MAX_TIES]]
@@ -207,7 +210,7 @@ def _row(
 
 
 def roof_text(roof: RoofPlace) -> str:
-    """Says what limits a point, and how far its intensity is from the ridge: ``memory, by a factor of 7.4``."""
+    """Names the limit of a point, and the distance of its intensity from the ridge: ``memory, by a factor of 7.4``."""
     times = roof.distance if roof.distance >= 1 else 1 / roof.distance
     if times < _AT_THE_RIDGE:
         return f"{roof.limit}, at the ridge"
@@ -224,7 +227,7 @@ def _p99(summary: Summary, unit: TimeUnit) -> Cell:
 
 
 def few_text(quantile: str) -> str:
-    """Returns the text for a quantile without enough samples: the number it takes."""
+    """Returns the text for a quantile without enough samples: the number that it needs."""
     return f"n < {fewest_samples(quantile)}"
 
 

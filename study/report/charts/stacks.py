@@ -1,4 +1,4 @@
-"""Latency stacks: where the time of a sample goes, segment by segment."""
+"""Latency stacks: the division of a sample's time by segment."""
 
 from __future__ import annotations
 

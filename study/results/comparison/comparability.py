@@ -2,15 +2,15 @@
 
 - The **reference like the point's load** must take as long on both sides. Without a common load, the reference of one
   workgroup replaces it.
-- The **machine's state** counts where it matters to the point: other processes, steal, pressure, waiting for a core,
+- The **machine's state** counts if it matters to the point: other processes, steal, pressure, waiting for a core,
   wake-ups, clocks. A wake-up of 250 µs is nothing to a kernel of 100 ms, and other processes are nothing to the
   execution on a separate device.
 
-Figures are those of the time in which the point was sampled. Missing records do not count against a side; ``notes``
-names them.
+Figures are from the time in which the point was sampled. Missing records do not count against a side; ``notes`` names
+them.
 
-Another device, driver or host is a difference like any other, unless it is what is compared. Then references, wake-ups
-and clocks are no evidence, as they depend on what differs. Processor time of other programs still is.
+Another device, driver or host is a difference like any other, unless it is compared. Then references, wake-ups and
+clocks are no evidence, as they depend on what differs. Processor time of other programs still is evidence.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _Array = npt.NDArray[np.float64]
 # Successive readings of one run share their disturbances: a run counts as this many units at most.
 _UNITS: Final = 10
 _MIN_UNITS: Final = 3
-# Runs of a side from which on they are the units.
+# The number of runs of a side from which runs are the units.
 _RUNS: Final = 3
 # A reference whose time changed by this factor, with certainty.
 _REFERENCE: Final = math.log(1.05)
-# A reference that is known less well than this proves nothing.
+# A reference that is less well known than this proves nothing.
 _VAGUE: Final = math.log(1.15)
-# In the texts of loads that all runs have.
+# A part of the texts of loads that all runs have.
 _BARE: Final = ", no arithmetic,"
 
 
@@ -70,12 +70,12 @@ def reference_ratio(a: Recorded, b: Recorded, *, confidence: float = 0.99) -> Re
 def _common_loads(sides: Sequence[Sequence[Mapping[str, _Array]]]) -> list[str]:
     loads = [set().union(*runs) for runs in sides]
     common = sorted(loads[0] & loads[1])
-    # A load without arithmetic moves less than the point does: it stands in for others alone.
+    # A load without arithmetic varies less than the point does: it is used only if there are no other loads.
     return [load for load in common if _BARE not in load] or common
 
 
 def no_reference_reason(a: Recorded, b: Recorded) -> str:
-    """Says why no reference like the point's load vouches for the machine's state; empty if one does."""
+    """Returns the reason why no reference like the point's load confirms the machine's state; empty if one does."""
     reference = reference_ratio(a, b)
     if reference is not None and reference.own:
         return ""
@@ -101,7 +101,7 @@ def _units(runs: Sequence[Mapping[str, _Array]], middles: Mapping[str, float]) -
     for run in runs:
         levels = [np.log(run[load]) - middle for load, middle in middles.items() if load in run]
         if levels:
-            # Loads take turns; this orders the readings of all loads by time, approximately.
+            # Loads are read in turns; this orders the readings of all loads by time, approximately.
             order = np.argsort(np.concatenate([np.linspace(0, 1, level.size) for level in levels]), kind="stable")
             ordered.append(np.concatenate(levels)[order])
     if len(ordered) >= _RUNS:
@@ -223,8 +223,9 @@ def _micro(ns: float) -> str:
 
 
 def incomparable_reason(a: Recorded, b: Recorded, *, confidence: float = 0.99) -> str:
-    """Says in one sentence why a difference between the sides may come from the machine's state; empty if nothing
-    suggests it. For sides that are ``unlike`` only the processor time of other programs is evidence.
+    """Returns a sentence on why a difference between the sides may come from the machine's state.
+
+    Empty if nothing suggests it. For sides that are ``unlike`` only the processor time of other programs is evidence.
     """
     if unlike(a, b):
         return "; ".join(_shares_differ(a, b, _TAKEN)[:1])
@@ -234,7 +235,7 @@ def incomparable_reason(a: Recorded, b: Recorded, *, confidence: float = 0.99) -
 
 
 def notes(a: Recorded, b: Recorded) -> list[str]:
-    """Lists what could not be compared, because it was not recorded or because the sides are ``unlike``."""
+    """Lists the facts that could not be compared, because they were not recorded or the sides are ``unlike``."""
     texts = []
     unknown = [
         name for name, side in (("first", a), ("second", b)) if not any(run.states or run.own for run in side.runs)

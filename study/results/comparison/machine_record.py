@@ -1,4 +1,4 @@
-"""The records of the machine that a study's runs made while they measured a point."""
+"""The records of the machine made by a study's runs while they measured a point."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Recorded:
 
     @property
     def within(self) -> str:
-        """`` begun within 3 minutes``; empty if it is not known."""
+        """A clause such as `` begun within 3 minutes``; empty if it is not known."""
         minutes = self.minutes
         if math.isnan(minutes):
             return ""

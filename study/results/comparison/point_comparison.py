@@ -3,9 +3,9 @@
 Points that were measured in turns are compared by their pairs of blocks. Points of separate runs are compared by runs,
 if the runs' records of the machine allow it (``comparability``).
 
-Disturbed samples of runs are left out on both sides or on neither: on both if at least half of either side's remain.
-Pairs keep all samples: their order is random, so which side is disturbed is random, too, and the remaining blocks would
-be fewer and more unequal.
+Disturbed samples of runs are left out on both sides or on neither: on both if at least half of the samples of each side
+remain. Pairs keep all samples: their order is random, so which side is disturbed is random, too, and the remaining
+blocks would be fewer and more unequal.
 """
 
 from __future__ import annotations
@@ -108,11 +108,11 @@ def _paired(sides: list[_Blocks], first: Integers, second: Integers) -> PairedBl
 
 
 _STATES: Final = 3.0
-"""How far a state of the machine may change a ratio, in multiples of its effect on the reference kernel: a point may be
-affected about three times as much as the reference's load.
+"""The allowance for a state of the machine, in multiples of its effect on the reference kernel: a point may be affected
+about three times as much as the reference's load.
 """
 _ANY_STATE: Final = math.log(2)
-"""How far the states of a shared machine are apart, as a logarithm, where no record tells the state of a side."""
+"""The difference between states of a shared machine, as a logarithm, if no record shows the state of a side."""
 _SPREAD_MINUTES: Final = 60
 """Runs that are spread over this many minutes are in several states, if states last minutes."""
 
@@ -160,7 +160,7 @@ def compare_points(results: StoredResults, old: PointResult, new: PointResult) -
     pairs = pairs_of_neighbours(old, new, criteria.segment, None, apart)
     count = len(pairs.runs)
     fewer, more = sorted(len(np.unique(side.blocks)) for side in (old, new))
-    # A point ends when it is known: its blocks after the other one's end have no pair.
+    # A point ends when it is known: its blocks after the end of the other point have no pair.
     if 2 * count >= fewer and count >= fewest_pairs(criteria.limits["confidence"]):
         result = _compare_paired(pairs, criteria)
     elif 2 * count >= more:
@@ -179,7 +179,10 @@ def compare_points(results: StoredResults, old: PointResult, new: PointResult) -
 
 
 def no_comparison_reason(a: PointResult, b: PointResult, segment: str, names: tuple[str, str]) -> str:
-    """Says why two points have no comparison; empty if they have. Raises for points that measure different things."""
+    """Returns the reason why two points have no comparison; empty if they have one.
+
+    Raises for points that measure different things.
+    """
     if segment == "headline" and a.point.measure != b.point.measure:
         raise InvalidArgumentError(
             f"{a.point.label} measures {a.point.measure} in the {names[0]} results and {b.point.measure} in the "

@@ -57,7 +57,7 @@ def side_differences(results: StoredResults) -> list[str]:
 
 
 def _one_each(name: str, left: set[str], right: set[str]) -> list[str]:
-    """Returns ``["host: a and b"]``; empty if both sets are equal, or one is empty."""
+    """Returns a text such as ``["host: a and b"]``; empty if both sets are equal, or one is empty."""
     sides = [", ".join(sorted(side)) for side in (left, right)]
     return [f"{name}: {' and '.join(sides)}"] if all(sides) and left != right else []
 
@@ -119,12 +119,12 @@ _MAX_LABELS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class PointComparison:
-    """One point of both sides.
+    """A point of both sides.
 
     Attributes:
         key: the identity of the point in both sides.
         a, b: the point on the first and the second side.
-        comparison: the comparison of the samples; None if a side has none.
+        comparison: the comparison of the samples; None if a side has no samples.
         why_not: the reason if there is no comparison.
     """
 
@@ -144,7 +144,7 @@ class ResultsComparison:
         only_a, only_b: the labels of points that the other side lacks.
         by_device: whether points are compared only on the same device.
         notes: the other differences: device, driver, versions, settings.
-        measure: the compared segment, ``"total"``, or ``"headline"`` for what each point measures.
+        measure: the compared segment, ``"total"``, or ``"headline"`` for the measure of each point.
         statistic: the compared figure, one of ``samples.STATISTICS``.
         folder: the folder of the second side's file names, as its last run recorded it.
     """
@@ -218,16 +218,17 @@ def compare_results(
     resolution: float = 0.025,
     threshold: float = 0.01,
 ) -> ResultsComparison:
-    """Compares the points that both results have. Of results with two sides the new one counts; results compared with
-    themselves are compared by ``compare_sides``.
+    """Compares the points that both results have.
+
+    For results with two sides, the new side counts; results compared with themselves are compared by ``compare_sides``.
 
     Args:
-        a, b: the first is what the second is compared with.
+        a, b: the results; the second are compared with the first.
         across: the differences that are compared, of ``"device"``, ``"driver"`` and ``"host"``. Results that differ in
             another of them are UNCLEAR, as no reference tells their machine's states apart; so are fewer than five runs
             of either.
-        measure: a segment, ``"total"``, or ``"headline"`` for what each point measures; one of
-            ``samples.STATISTICS`` instead of its median, such as ``"p99"``; or both, such as ``"wake:p99"``.
+        measure: a segment, ``"total"``, or ``"headline"`` for the measure of each point; one of ``samples.STATISTICS``
+            instead of its median, such as ``"p99"``; or both, such as ``"wake:p99"``.
         confidence, resolution, threshold: the same as for ``comparison.compare``.
 
     Raises:

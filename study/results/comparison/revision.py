@@ -48,7 +48,7 @@ class Revision:
 
 
 def read_revision(folder: Path) -> Revision | None:
-    """Reads the revision of a folder; None outside a repository, before the first commit, or without git."""
+    """Reads the revision of a folder; returns None outside a repository, before the first commit, or without git."""
     head = _git(folder, "log", "-1", f"--format={_FIELDS}")
     if head is None or head.count("\0") != 2:
         return None
@@ -71,7 +71,7 @@ def commit_order(folders: Iterable[Path], commits: Sequence[str]) -> dict[str, i
     has all of them; None if none has.
     """
     wanted = sorted(set(commits))
-    # A text of the results must be no option of git's.
+    # A text from the results must not be an option of git.
     if not wanted or not all(set(commit) <= set("0123456789abcdef") for commit in wanted):
         return None
     for folder in folders:
@@ -87,7 +87,7 @@ def commit_order(folders: Iterable[Path], commits: Sequence[str]) -> dict[str, i
 
 def _git(folder: Path, *arguments: str) -> str | None:
     environment = {name: value for name, value in os.environ.items() if name not in _MISLEADING}
-    # Reading takes no locks, and runs no program that the repository's configuration names.
+    # Reading takes no locks, and does not run programs from the repository's configuration.
     command = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", *arguments)
     try:
         done = subprocess.run(

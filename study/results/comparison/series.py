@@ -17,11 +17,11 @@ _GREY: Final = "#808080"  # readable on light and dark pages
 _WIDTH, _HEIGHT = 640, 360
 
 Key = tuple[tuple[str, AxisValue], ...]
-"""What the points of a series share: target, device, and the values of all other axes."""
+"""The common properties of the points of a series: target, device, and the values of all other axes."""
 
 
 class OnAxes(Protocol):
-    """Anything with a point and its value on each axis."""
+    """An object with a point and its value on each axis."""
 
     @property
     def point(self) -> Point: ...

@@ -126,7 +126,7 @@ def is_blank(connection: sqlite3.Connection) -> bool:
 
 
 def check_results(connection: sqlite3.Connection, path: Path) -> None:
-    """Raises unless this version can read the results: they are empty, another program's or version's, or truncated."""
+    """Raises unless this version can read the results: an empty, foreign, newer or truncated file."""
     if is_blank(connection):
         raise NotFoundError(f"{path} is empty: no study was begun in it, or it was cut to nothing")
     if _pragma(connection, "application_id") != APPLICATION_ID:
@@ -175,8 +175,9 @@ def _has_log(path: Path) -> bool:
 
 
 class Reader:
-    """A connection for reading: while a writer writes, after it was killed, and from read-only media. One thread at a
-    time.
+    """A connection for reading: during writing, after the writer was killed, and from read-only media.
+
+    One thread at a time.
 
     A file whose writer was killed has a write-ahead log beside it. SQLite reads the log through a shared-memory file
     that it creates in the same folder. If the folder is read-only, copies of the two files in a temporary folder are

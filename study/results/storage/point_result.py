@@ -37,7 +37,7 @@ class PointResult:
         reason: the reason for the status, or empty.
         repeats: the status and the reason in each repeat that was begun, in order.
         baseline: the result of the empty kernel in this point's setting, or None.
-        against: the result of the other side's point that was measured in turns with this one, or None.
+        against: the result of the other side's point that was measured in turns with this point, or None.
     """
 
     def __init__(
@@ -64,13 +64,13 @@ class PointResult:
 
         Args:
             name: a segment, ``"total"``, ``"device"``, ``"overlap"``, ``"deviation"``, ``"cpu"``, or ``"headline"`` for
-                what the point measures.
+                the point's measure.
             phase: ``"sample"``, ``"warmup"`` or ``"first"``.
-            keep: the flags of disturbed samples to include: ``None`` for all, ``SampleFlag(0)`` for undisturbed ones
+            keep: the flags of disturbed samples to include: ``None`` for all, ``SampleFlag(0)`` for undisturbed samples
                 only, ``SampleFlag.PREEMPTED`` also for those that were only preempted.
 
         Returns:
-            The values in nanoseconds; NaN where the segment does not apply to a sample or is not known.
+            The values in nanoseconds; NaN if the segment does not apply to a sample or is not known.
 
         Raises:
             InvalidArgumentError: there is no such duration.
@@ -147,7 +147,7 @@ class PointResult:
 
     @property
     def overlapping(self) -> bool:
-        """Whether dispatches of a sample may have overlapped, so that none has a duration of its own."""
+        """Whether dispatches of a sample may have overlapped, so that a dispatch has no separate duration."""
         return bool(np.any(self._column("barrier")[self.mask()] == "none"))
 
     @property

@@ -32,10 +32,10 @@ class PointStatus(enum.StrEnum):
     """Ended with more noise than the study allows."""
 
     FAILED = "failed"
-    """Ended by an error, which is the reason."""
+    """Ended by an error, stored as the reason."""
 
     SKIPPED = "skipped"
-    """Cannot be measured, for example because the device lacks a feature; the reason says why."""
+    """Cannot be measured, for example because the device lacks a feature; the reason names it."""
 
     @property
     def is_final(self) -> bool:
@@ -120,7 +120,7 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRecord:
-    """A device as a run found it; ``device`` is the URI that points have, for ``facts`` see ``device_facts``."""
+    """A device as found by a run; ``device`` is the URI used in points, for ``facts`` see ``device_facts``."""
 
     run: int
     device: str

@@ -30,7 +30,7 @@ _MAX_SHOWN: Final = 5
 LOCK_FILE: Final = "results.lock"
 
 LIMITS: Final = ("time_limit", "max_samples", "noise_limit", "relative_error", "resolution", "statistic")
-"""Settings of sampling that a run may have otherwise than the study was begun with."""
+"""Settings of sampling in which a run may differ from the study as it was begun."""
 
 
 class WriterLock:
@@ -68,7 +68,7 @@ class WriterLock:
 def create_results(
     path: Path, study: Mapping[str, object], points: Sequence[Point], text: str | None
 ) -> tuple[sqlite3.Connection, WriterLock]:
-    """Creates a results file in one transaction; see ``Store.create``. The caller closes both that it returns."""
+    """Creates a results file in one transaction; see ``Store.create``. The caller closes both returned objects."""
     _check_points(points)
     # Before the file is created: a study that cannot be stored leaves no file behind.
     row = (1, utc_now(), FORMAT_VERSION, str(study.get("name", "")), to_json(study, "study"), text)
@@ -95,7 +95,7 @@ def create_results(
 def reopen_results(
     path: Path, study: Mapping[str, object] | None, points: Sequence[Point] | None
 ) -> tuple[sqlite3.Connection, WriterLock]:
-    """Opens a results file to resume its study; see ``Store.open``. The caller closes both that it returns."""
+    """Opens a results file to resume its study; see ``Store.open``. The caller closes both returned objects."""
     if not path.is_file():
         raise NotFoundError(f"{path.parent} holds no results to resume: there is no {path.name} in it")
     with _writer(path, "opening results to write", create=False) as (connection, lock):
@@ -211,7 +211,7 @@ def _not_the_same(path: Path, subject: str, different: Sequence[str]) -> str:
 
 
 def _holder(path: Path) -> str:
-    """Describes the last writer, for the error of a second one; empty if unknown."""
+    """Describes the last writer, for the error of a second writer; empty if unknown."""
     try:
         reader = Reader(path)
     except (PumiceError, OSError):

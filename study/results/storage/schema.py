@@ -1,4 +1,4 @@
-"""The tables of a results file, as SQL; docs/reference/results.md says what each column means.
+"""The tables of a results file, as SQL; docs/reference/results.md describes the columns.
 
 Rows are only inserted: a change, such as that of a point's status, is a new row. Triggers refuse UPDATE and DELETE on
 every table, and an INSERT OR REPLACE that would replace a row.

@@ -19,7 +19,7 @@ _ALL_FLAGS: Final = sum(SampleFlag)
 
 
 class Sink(abc.ABC):
-    """Takes measurements. The run and the time of day are added when rows are stored."""
+    """A receiver of measurements. The run and the time of day are added when rows are stored."""
 
     @abc.abstractmethod
     def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
@@ -52,7 +52,7 @@ class Sink(abc.ABC):
         self.write("statuses", "setting a status", [{"point": point, "status": str(status), "reason": reason}])
 
     def add_device(self, device: str, *, name: str, driver: str, facts: Mapping[str, object]) -> None:
-        """Adds a device of this run, once a run, by its URI as points have it; ``facts`` are JSON values."""
+        """Adds a device of this run, once per run, by its URI as in the points; ``facts`` are JSON values."""
         row = {"device": device, "name": name, "driver": driver, "facts": to_json(facts, "facts")}
         self.write("devices", f"adding the device {device}", [row])
 
@@ -68,8 +68,8 @@ class Sink(abc.ABC):
     ) -> None:
         """Adds one reading of clocks at ``host_ns`` of ``time.monotonic_ns``; ``None`` for unknown values.
 
-        ``throttle`` is why the device says that it slowed down, empty if it says that it did not; ``figures`` are other
-        columns of the table.
+        ``throttle`` is the device's reason for a slowdown, empty if there is none; ``figures`` are other columns of the
+        table.
         """
         row: dict[str, Value] = {
             "device": device,
@@ -107,7 +107,7 @@ class Sink(abc.ABC):
         self.write("machine_states", "adding a state of the machine", [row])
 
     def add_file(self, file: KeptFile) -> None:
-        """Adds a file that the study measures, once a name.
+        """Adds a file that the study measures, once per name.
 
         Raises:
             FailedPreconditionError: a file of that name with other content was added before.

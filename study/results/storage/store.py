@@ -12,8 +12,8 @@ is empty and stays).
 
 Rows are only inserted, and triggers refuse anything else (``schema``). Readers (``results``) may read meanwhile.
 
-Thread rule: any thread; calls are serialized. One store at a time writes to a folder; a second one is refused, and the
-lock ends with its process. A store cannot be used in a forked child.
+Thread rule: any thread; calls are serialized. One store at a time writes to a folder; a second store is refused, and
+the lock ends with its process. A store cannot be used in a forked child.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _STAMPS: Final = {"run_ends": "ended", "statuses": "changed", "notes": "created"
 
 
 class Store(Sink, Closeable):
-    """Writes the results of one study to one folder; see the module. Created by ``create`` or ``open``."""
+    """Writes the results of a study to a folder; see the module. Created by ``create`` or ``open``."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, lock: WriterLock) -> None:
         self.path: Final = path
@@ -89,8 +89,10 @@ class Store(Sink, Closeable):
         study: Mapping[str, object] | None = None,
         points: Sequence[Point] | None = None,
     ) -> Store:
-        """Opens results to resume their study. FailedPreconditionError if ``study`` or ``points`` are given and differ
-        from the file's (the message says how), or if the folder has another writer.
+        """Opens results to resume their study.
+
+        FailedPreconditionError if ``study`` or ``points`` are given and differ from the file's (the message lists the
+        differences), or if the folder has another writer.
         """
         path = results_path(folder)
         return cls(path, *reopen_results(path, study, points))
@@ -177,7 +179,7 @@ class Store(Sink, Closeable):
     # -- within ----------------------------------------------------------------------------------
 
     def _has_file(self, database: sqlite3.Connection, row: Mapping[str, Value]) -> bool:
-        """Whether a file is stored; FailedPreconditionError if its name is stored with other content."""
+        """Whether a file is stored; FailedPreconditionError if other content is stored by its name."""
         name, digest = str(row["name"]), str(row["sha256"])
         stored = database.execute("SELECT sha256 FROM files WHERE name = ?", (name,)).fetchone()
         if stored is not None and stored[0] != digest:

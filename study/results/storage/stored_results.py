@@ -60,11 +60,11 @@ class StoredResults(Closeable):
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Self:
-        """Opens the results of a folder; a path to the file itself is taken too.
+        """Opens the results of a folder; a path to the file itself is also accepted.
 
         Raises:
             NotFoundError: there are no results.
-            InvalidArgumentError: the file is no results file.
+            InvalidArgumentError: the file is not a results file.
             IncompatibleError: a newer version of pumice wrote the file.
             DataLossError: the file is damaged.
             PermissionDeniedError: the file may not be read.
@@ -127,8 +127,10 @@ class StoredResults(Closeable):
         return study_from_dict(self.study, text=self.text, source=str(self.path))
 
     def to_measure(self) -> Study:
-        """Returns the study with the programs that the results keep, to measure them again or as ``Study.against``; of
-        two sides the new one. A file of which only the hash is kept is read from its old place, if it has not changed.
+        """Returns the study with the programs stored in the results, to measure them again or for ``Study.against``.
+
+        Of two sides the new side. A file of which only the hash is stored is read from its old path, if it is
+        unchanged.
         """
         study = self.as_study()
         folder, revision = self._latest("folder"), self._latest("revision")

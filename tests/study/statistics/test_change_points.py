@@ -62,7 +62,7 @@ def test_a_step_of_five_percent_is_found(chain: bool, capsys: pytest.CaptureFixt
     for _ in range(count):
         step = int(random.integers(1, _COMMITS))
         changes = history(random, {step: _STEP}, chain=chain)
-        found += any(change.place == step and change.ratio > 1 for change in changes)
+        found += any(change.start == step and change.ratio > 1 for change in changes)
         more += len(changes) > 1
         for change in changes:
             assert (
@@ -90,7 +90,7 @@ def test_a_step_by_real_comparisons() -> None:
         ratios.append(comparison.ratio)
         halves.append(np.log(comparison.interval.high / comparison.interval.low) / 2)
     changes = changes_in_ratios([(at - 1, at) for at in range(count)], ratios, halves)
-    assert [change.place for change in changes] == [step] and changes[0].ratio == pytest.approx(_STEP, abs=0.02)
+    assert [change.start for change in changes] == [step] and changes[0].ratio == pytest.approx(_STEP, abs=0.02)
 
 
 def test_two_steps_and_a_new_baseline() -> None:
@@ -103,20 +103,20 @@ def test_two_steps_and_a_new_baseline() -> None:
         versions = [("main" if index < 10 else old, index) for index in range(20)]
         against = np.where(np.arange(20) < 10, 0.0, levels[8])
         changes = changes_in_ratios(versions, np.exp(logs - against), halves)
-        assert [one.place for one in changes] == [6, 15]
+        assert [change.start for change in changes] == [6, 15]
         assert [one.ratio for one in changes] == pytest.approx([1.1, 0.95 / 1.1], rel=0.01)
         if not kept:
             # A step at a change of the baseline is not known.
             logs[10:] += 0.2
-            assert [change.place for change in changes_in_ratios(versions, np.exp(logs - against), halves)] == [6, 15]
+            assert [change.start for change in changes_in_ratios(versions, np.exp(logs - against), halves)] == [6, 15]
 
 
 def test_a_step_at_the_first_entry_is_from_its_old_version() -> None:
     (change,) = changes_in_ratios([("main", 0)], [1.5], [0.01])
-    assert change.place == 0 and change.ratio == pytest.approx(1.5) and change.interval.low == pytest.approx(1.5, 0.02)
+    assert change.start == 0 and change.ratio == pytest.approx(1.5) and change.interval.low == pytest.approx(1.5, 0.02)
     for chain in (True, False):
         changes = history(np.random.default_rng(26), {0: 1.06, 14: 0.9}, chain=chain)
-        assert [one.place for one in changes] == [0, 14]
+        assert [change.start for change in changes] == [0, 14]
         assert [one.ratio for one in changes] == pytest.approx([1.06, 0.9], abs=0.03)
 
 
@@ -125,12 +125,12 @@ def test_a_version_that_is_measured_again_has_one_step() -> None:
     ratios, halves = [1.0, 1.05, 1.09, 1.0, 1.0], [0.01] * 5
     versions = [("v0", "v1"), ("v1", "v2"), ("v1", "v2"), ("v2", "v3"), ("v3", "v4")]
     (change,) = changes_in_ratios(versions, ratios, halves, again=[2])
-    assert change.place == 1 and change.ratio == pytest.approx((1.05 * 1.09) ** 0.5)
+    assert change.start == 1 and change.ratio == pytest.approx((1.05 * 1.09) ** 0.5)
     random = np.random.default_rng(27)
     times = np.exp(0.01 * random.standard_normal(20)) * np.repeat([1.0, 1.2], [10, 10])
     known = np.exp(0.001 * random.standard_normal(20))
-    assert [change.place for change in changes_in_times(times, known)] == [10]
-    assert [change.place for change in changes_in_times(times, known, again=[10])] in ([9], [11])
+    assert [change.start for change in changes_in_times(times, known)] == [10]
+    assert [change.start for change in changes_in_times(times, known, again=[10])] in ([9], [11])
     assert changes_in_times(times, known, again=range(20)) == []
 
 
@@ -197,6 +197,6 @@ def test_a_step_in_times_of_a_quiet_machine() -> None:
         times[step:] *= _STEP
         changes = changes_in_times(times, np.exp(0.005 * random.standard_normal(_COMMITS)))
         found += any(
-            abs(change.place - step) <= 1 and change.ratio == pytest.approx(_STEP, abs=0.03) for change in changes
+            abs(change.start - step) <= 1 and change.ratio == pytest.approx(_STEP, abs=0.03) for change in changes
         )
     assert found >= 0.9 * count
