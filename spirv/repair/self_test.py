@@ -28,6 +28,9 @@ _LANES: Final = 8
 _SHAPE: Final = {32: "I", 64: "Q"}
 _FLOAT_SHAPE: Final = {32: "f", 64: "d"}
 _ROUGHLY: Final = 1e-3
+# PackHalf2x16 and UnpackHalf2x16 of GLSL.std.450.
+_PACK_HALVES: Final = 58
+_UNPACK_HALVES: Final = 62
 
 
 class _Operation(NamedTuple):
@@ -93,6 +96,7 @@ def probes(features: Collection[str]) -> Iterator[Probe]:
     """Yields the kernels that a device with these features can run."""
     yield _probe(DriverFault.SIGNED_MODULO, U32, _INTEGERS, _DIVISIONS)
     yield _probe(DriverFault.SPECIAL_CONSTANTS, F32, _FLOATS, _SPECIALS)
+    yield _probe(DriverFault.HALF_ROUNDING, F32, _NO_HALVES, _PACKED)
     yield _probe(DriverFault.LOOP_EXITS, U32, _INTEGERS, _LOOPS)
     if "shaderInt64" in features:
         yield _probe(DriverFault.SIGN_EXTENSION, U64, _INTEGERS, _COMPARISONS)
@@ -149,6 +153,11 @@ def _computed(builder: Builder, kind: Kind, case: Case, value: Id) -> Id:
     operands = [value if operand is None else builder.constant(kind, operand) for operand in case.operands]
     if case.operation == "to int and back":
         return builder.emit(Op.ConvertSToF, kind, builder.emit(Op.ConvertFToS, U32, *operands))
+    if case.operation == "differs from its half":
+        pair = Kind("f", 32, 2)
+        packed = builder.extended(_PACK_HALVES, U32, builder.emit(Op.CompositeConstruct, pair, value, value))
+        half = builder.emit(Op.CompositeExtract, F32, builder.extended(_UNPACK_HALVES, pair, packed), 1)
+        operands = [value, half]
     result = BOOL if operation.is_comparison else kind
     if operation.is_extended:
         return builder.extended(operation.number, result, *operands)
@@ -238,6 +247,7 @@ _OPERATIONS: Final[Mapping[str, _Operation]] = {
     "Trunc": _Operation(3, lambda x: math.copysign(math.trunc(x), x), is_extended=True),
     "RoundEven": _Operation(2, lambda x: math.copysign(round(x), x), is_extended=True),
     "load in a loop": _Operation(Op.Load, lambda x: x),
+    "differs from its half": _Operation(Op.FOrdNotEqual, lambda x: True, is_comparison=True),
     "to int and back": _Operation(Op.ConvertSToF, lambda x: float(math.trunc(x))),
 }
 
@@ -273,5 +283,7 @@ _COMPARISONS: Final = (
     *_right_side("SGreaterThanEqual SMax", (0,)),
     *_right_side("SDiv SRem", (2,)),
 )
+_NO_HALVES: Final = tuple(1 + (2 * index + 1) / (1 << 13) for index in range(_LANES))
+_PACKED: Final = (Case("differs from its half", (None,)),)
 _LOOPS: Final = (Case("load in a loop", (None,)),)
 _ROUNDINGS: Final = tuple(Case(operation, (None,)) for operation in ("Trunc", "RoundEven", "to int and back"))

@@ -110,6 +110,29 @@ def test_modules_stay_valid(name: str, type: str) -> None:
     assert with_repairs(code, reflect(code), NO_FAULTS) is code
 
 
+@pytest.mark.vulkan
+@pytest.mark.usefixtures("driver")
+def test_packed_halves_are_rounded() -> None:
+    code = compile_glsl(
+        HEAD
+        + """
+layout(binding = 0) readonly buffer X { float xs[]; };
+layout(binding = 1) writeonly buffer R { float rs[]; };
+void main() {
+  uint i = gl_GlobalInvocationID.x;
+  if (i < rs.length()) rs[i] = unpackHalf2x16(packHalf2x16(vec2(0, xs[i]))).y;
+}
+"""
+    )
+    spirv_tools.validate(with_repairs(code, reflect(code), ALL_FAULTS))
+    values = np.linspace(1, 8, 99, dtype=np.float32)
+    with pumice.open_device() as device, device.load_kernel(code) as kernel:
+        found = kernel(values, pumice.empty(len(values), np.float32))
+    # Vulkan leaves it to the driver whether it rounds to the nearest.
+    assert isinstance(found, np.ndarray) and np.array_equal(found, found.astype(np.float16))
+    np.testing.assert_allclose(found, values, 2**-10)
+
+
 INTEGERS = (
     HEAD
     + """
@@ -200,7 +223,12 @@ def test_the_kernels_of_the_self_test_are_valid() -> None:
         spirv_tools.validate(changed)
         faults.add(probe.fault)
     assert faults == set(DriverFault)
-    everywhere = {DriverFault.SIGNED_MODULO, DriverFault.SPECIAL_CONSTANTS, DriverFault.LOOP_EXITS}
+    everywhere = {
+        DriverFault.HALF_ROUNDING,
+        DriverFault.LOOP_EXITS,
+        DriverFault.SIGNED_MODULO,
+        DriverFault.SPECIAL_CONSTANTS,
+    }
     assert {probe.fault for probe in probes(())} == everywhere
 
 
