@@ -46,6 +46,8 @@ _VALUES: Final = {
     Op.ArrayLength: slice(0, 0),
 }
 _ALL: Final = slice(3, None)
+_DIVISIONS: Final = Op.numbers("UDiv SDiv ShiftRightLogical ShiftRightArithmetic")
+_REMAINDERS: Final = Op.numbers("UMod SMod SRem")
 # Instructions of a module, counted for each entry point that reaches them.
 _MAX_WORK: Final = 1 << 19
 
@@ -98,6 +100,9 @@ class _Flow:
         self._module = module
         # From a value to what is computed of it; from a pointer or image to what is derived from it, with indices.
         self._targets: defaultdict[int, list[int]] = defaultdict(list)
+        # Quotients and remainders, which only together tell an invocation from all others.
+        self._quotients: set[int] = set()
+        self._remainders: set[int] = set()
         self._derived: defaultdict[int, list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
         self._loads: list[tuple[int, int]] = []
         self._stores: list[tuple[int, int]] = []
@@ -142,6 +147,10 @@ class _Flow:
                 self._derived[words[3]].append((words[2], ()))
                 targets[words[3]].append(words[2])
             case _ if opcode in _WITH_RESULT:
+                if opcode in _DIVISIONS:
+                    self._quotients.add(words[2])
+                elif opcode in _REMAINDERS:
+                    self._remainders.add(words[2])
                 for operand in words[_VALUES.get(opcode, _ALL)]:
                     targets[operand].append(words[2])
 
@@ -218,8 +227,12 @@ class _Flow:
         while changed:
             source = changed.pop()
             for target in self._targets.get(source, ()):
-                value = parts.get(target, 0)
-                if parts[source] & ~value:
-                    parts[target] = value | parts[source]
+                value, added = parts.get(target, 0), parts[source]
+                if added & _GLOBAL and target in self._quotients:
+                    added = added & ~_GLOBAL | _GROUP
+                elif added & _GLOBAL and target in self._remainders:
+                    added = added & ~_GLOBAL | _LOCAL
+                if added & ~value:
+                    parts[target] = value | added
                     changed.append(target)
         return parts

@@ -108,7 +108,7 @@ def test_the_grid_follows_the_argument(device: pumice.Device) -> None:
     assert timing.groups == (157, 1, 1)
     x, y = device.asarray(X), device.zeros(1, np.uint32)
     assert kernel.prepare(x, y, groups="X").groups == (157, 1, 1)
-    with pytest.raises(pumice.InvalidArgumentError, match=r"argument's name, of: X, Y; got 'Z'"):
+    with pytest.raises(pumice.InvalidArgumentError, match=r"argument's name, of: .*; got 'Z'"):
         kernel(x, y, groups="Z")
 
 

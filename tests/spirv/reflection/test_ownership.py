@@ -26,6 +26,7 @@ OWN = {
     "with a stride": "for (uint i = g; i < y.length(); i += gl_NumWorkGroups.x * 64) y[i] = x[i];",
     "through local memory": "uint p[2]; p[0] = g; p[1] = 3; next(p[0]); y[p[0] * 4] = x[g];",
     "by a condition": "y[x[g] > 3 ? g : g + 1] = 1;",
+    "by rows and columns": "uint row = g / x.length(), column = g % x.length(); y[row * 8 + column] = x[column + g];",
     "besides an atomic": "atomicAdd(y[0], x[g]); y[g + 1] = 2;",
 }
 SHARED = {
@@ -33,6 +34,9 @@ SHARED = {
     "bins": "atomicAdd(y[x[g]], 1);",
     "an atomic at its own place": "atomicMax(y[g], x[g]);",
     "partial results": "s[l] = x[g]; barrier(); if (l == 0) y[w] = s[0];",
+    "partial results by division": "s[l] = x[g]; barrier(); if (l == 0) y[g / 64] = s[0];",
+    "partial results by shift": "s[l] = x[g]; barrier(); if (l == 0) y[g >> 6] = s[0];",
+    "round and round": "y[g % 64] = x[g];",
     "a scatter": "y[x[g]] = 1;",
     "appended": "if (x[g] > 3) put(atomicAdd(y[0], 1) + 1, x[g]);",
     "a row for each workgroup": "for (uint i = l; i < 100; i += 64) t += x[w * 100 + i]; atomicAdd(y[w], t);",
