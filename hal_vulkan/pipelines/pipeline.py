@@ -328,6 +328,12 @@ class ComputePipeline(Closeable):
         """The set, the binding and the VkDescriptorType of each resource that a dispatch takes."""
         return self._descriptor_order
 
+    def rename(self, name: str) -> None:
+        """Sets the name in messages, profiles, reports and printed lines."""
+        self.name = name
+        if self.report is not None:
+            self.report.rename(name)
+
     @property
     def descriptor_count(self) -> int:
         """The number of resources that a dispatch takes."""

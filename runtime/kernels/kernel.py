@@ -109,19 +109,19 @@ class Kernel(Closeable):
             entry = self.pipeline.entry if layouts is None else with_names(self.pipeline.entry, layouts)
             self.entry: EntryPoint = entry
             self.name: str = name if entry.name == "main" else entry.name
-            self.pipeline.name = self.name
-            if self.pipeline.report is not None:
-                self.pipeline.report.rename(self.name)
+            self.pipeline.rename(self.name)
             log_unwatched(self.pipeline)
             self.parameters: tuple[Parameter, ...] = parameters_of(entry, vulkan.profile.limits)
             if entry.loose_uniforms is not None:
                 push_defaults = with_initial_values(push_defaults, entry, source())
             self._binder = Binder(device, self.reflection, entry, self.parameters, self.name, push_defaults)
 
+            kernel_name = self.name  # not ``self``: a cycle would keep a dropped kernel
+
             def made_of(module: bytes) -> tuple[Executable, ComputePipeline]:
                 other = vulkan.create_executable(module, sanitize=sanitize)
                 pipeline = other.pipeline(entry_point, specialization=constants, subgroup_size=subgroup_size)
-                pipeline.name = self.name
+                pipeline.rename(kernel_name)
                 return other, pipeline
 
             memory = PushMemory(code, self.pipeline, made_of)

@@ -116,15 +116,11 @@ class Names:
         return {name: indices[0] for name, indices in self._indices.items() if len(indices) == 1}
 
     def grid(self, name: str) -> PerElement:
-        """Returns the grid of ``groups=name``: of an argument, or of the array in its block."""
+        """Returns the grid of ``groups=name``."""
         if name in self._shared:
             self._check(name)
-        indices = self._indices.get(name) or [
-            parameter.index
-            for parameter in self._parameters
-            if any(member.name == name for block in parameter.binding.blocks for member in block.members)
-        ]
-        if not indices:
+        indices = self._indices.get(name)
+        if indices is None:
             known = list(self._indices)
             close = close_to(name, known, 1)
             raise InvalidArgumentError(
