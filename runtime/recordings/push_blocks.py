@@ -108,7 +108,8 @@ class PushBlocks(Closeable):
             if len(values) > 1 or self._checked.get(name) is not self.data:
                 if len({bytes(data[part]) for _, _, parts in targets for part in parts}) > 1:
                     return None  # ambiguous
-                self._checked[name] = self.data
+                if len(values) == 1:
+                    self._checked[name] = self.data
             for call, member, parts in targets:
                 packed = call.packed(member, value)
                 for part in parts:
