@@ -17,6 +17,7 @@ from ...base.notebook import html_table
 from ...hal_vulkan import ComputePipeline, DispatchTiming, Executable, ShaderModuleReflection, SpecializationValue
 from ...hal_vulkan.pipelines.pipeline import log_unwatched
 from ...hal_vulkan.pipelines.resources import Resource
+from ...hal_vulkan.pipelines.specialization import pack_constants
 from ...spirv.reflection.block_dtype import member_names
 from ...spirv.reflection.block_names import Layouts, with_names
 from ...status import InvalidArgumentError
@@ -124,7 +125,8 @@ class Kernel(Closeable):
                 pipeline.rename(kernel_name)
                 return other, pipeline
 
-            memory = PushMemory(code, self.pipeline, made_of)
+            packed = pack_constants(self.reflection.specialization_constants, constants)
+            memory = PushMemory(code, self.pipeline, packed, subgroup_size, made_of)
             self._dispatcher = Dispatcher(
                 device, executable, self.pipeline, self.parameters, self._binder, self.name, memory
             )

@@ -9,7 +9,9 @@ from typing import TypeAlias
 
 from ...base.closeable import Closeable
 from ...hal_vulkan import ComputePipeline, Executable
+from ...hal_vulkan.pipelines.specialization import PackedConstants
 from ...spirv.binary.push_memory import with_push_constants_in_memory
+from ...spirv.repair.specialize import specialize
 from ...status import PumiceError
 
 Made: TypeAlias = Callable[[bytes], tuple[Executable, ComputePipeline]]
@@ -21,12 +23,24 @@ _log = logging.getLogger("pumice")
 class PushMemory(Closeable):
     """Makes a kernel's second pipeline, whose last resource is a buffer with the block of push constants.
 
+    Attributes:
+        subgroup_size: the subgroup size that the kernel asks the driver for; 0 for none.
+
     Thread rule: any thread.
     """
 
-    def __init__(self, code: bytes, pipeline: ComputePipeline, make: Made) -> None:
-        """Takes the kernel's module and pipeline; ``make`` makes the same of another module."""
+    def __init__(
+        self,
+        code: bytes,
+        pipeline: ComputePipeline,
+        constants: PackedConstants,
+        subgroup_size: int | None,
+        make: Made,
+    ) -> None:
+        """Takes what the kernel's pipeline was made of; ``make`` makes the same of another module."""
         self._code = code
+        self._constants = constants
+        self.subgroup_size: int = subgroup_size or 0
         self._first = pipeline
         self._make = make
         self._lock = threading.Lock()
@@ -54,6 +68,10 @@ class PushMemory(Closeable):
             self._executable.close_modules()
             if pipeline.descriptor_count == self._first.descriptor_count + 1:
                 self._pipeline = pipeline
+
+    def specialized(self) -> bytes:
+        """Returns the kernel's module with its specialization constants as defaults. For tools that save it."""
+        return specialize(self._code, dict(self._constants))
 
     def close(self) -> None:
         with self._lock:

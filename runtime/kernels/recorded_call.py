@@ -80,6 +80,11 @@ class RecordedCall:
         self.marks: Marks = marks
 
     @property
+    def is_moved(self) -> bool:
+        """Whether arrays are copied, because the device cannot bind them where they are."""
+        return bool(self._transfer.before)
+
+    @property
     def labelled(self) -> Sequence[tuple[str, object]]:
         pairs: list[tuple[str, object]] = [
             (f"the argument of {self.name} for {parameter.label}", placed)

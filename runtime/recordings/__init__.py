@@ -1,6 +1,6 @@
 """Recordings: calls that are collected once and run many times, as one submission.
 
-Read: values, push_blocks, recording.
+Read: module, values, push_blocks, recording.
 """
 
 from typing import TYPE_CHECKING

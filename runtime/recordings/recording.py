@@ -11,9 +11,11 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, cast
 
+from ...base.files import write_whole
 from ...hal.buffer import Buffer
 from ...hal.command_buffer import CommandBuffer
 from ...status import ClosedError, FailedPreconditionError, InvalidArgumentError
@@ -152,6 +154,22 @@ class Recording:
                 self._blocks.data = data
             else:
                 self._steps = with_values(self.steps, merged)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the recording as a compiled program (``.vmfb``), which sessions, C and HAL code run.
+
+        Its function ``run`` takes the arrays of the device that the recording uses, in the order of first use, works on
+        them in place, and returns those that are written. Push constants are those of runs that change none.
+
+        Raises:
+            UnimplementedError: a call uses what programs have not: images, arrays by address, values of the host.
+        """
+        from .module import module_of
+
+        with self._lock:
+            self._check_ready()
+            data = module_of(self.steps, self.name)
+        write_whole(path, lambda file: file.write(data))
 
     # -- running -------------------------------------------------------------------------------------
 
