@@ -44,7 +44,7 @@ class PumiceError(Exception):
 
     Attributes:
         code: the canonical status code; each subclass has a fixed one.
-        message: the text without the code: what was expected, what came and what to do.
+        message: the text without the code: the expected value, the actual value and the remedy.
         location: the place in a program (module, function, source line), or ``None``.
         vk_result: the name of the ``VkResult`` behind the error (``"VK_ERROR_DEVICE_LOST"``), or ``None``.
     """
@@ -78,8 +78,8 @@ class PumiceError(Exception):
     def again(self) -> PumiceError:
         """Returns a new error of the same class and content.
 
-        A sticky failure is raised once for every waiter, in several threads; each gets an exception object, and so a
-        traceback, of its own.
+        A sticky failure is raised once for every waiter, in several threads; each gets a separate exception object, and
+        so a separate traceback.
         """
         copy = type(self)(self.message, code=self.code, location=self.location, vk_result=self.vk_result)
         copy.__cause__ = self

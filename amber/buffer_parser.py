@@ -198,9 +198,7 @@ class BufferParser:
     def _initial(
         self, statement: Statement, type: DataType, layout: Layout, count: int, name: Token, *, required: bool
     ) -> bytes:
-        """Returns the contents after the size: ``FILL``, ``SERIES_FROM``, ``FILE``, or zeros where these may be left
-        out.
-        """
+        """Returns the contents after the size: ``FILL``, ``SERIES_FROM``, ``FILE``, or zeros if these are optional."""
         size = count * layout.size
         if size > MAX_BUFFER_BYTES:
             self._source.fail(f"{name.text} would have {size:,} bytes; {MAX_BUFFER_BYTES:,} is the most", name.position)

@@ -1,4 +1,4 @@
-"""A run of a kernel as a script: a report that driver developers can run with no pumice at hand."""
+"""A run of a kernel as a script: a report that driver developers can run without pumice."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NOWHERE: Final = Position(0, 0)
 _KINDS: Final[dict[str, Kind]] = {"i": "int", "u": "uint", "f": "float"}
 _VALUES_AN_EXPECTATION: Final = 16
 _INCLUDE: Final = re.compile(r"^\s*#\s*include\b", re.MULTILINE)
-# The structures that Amber names features by; those of Vulkan 1.0 have no structure there.
+# The structures by which Amber names features; features of Vulkan 1.0 have no structure there.
 _GROUPS: Final = {
     **dict.fromkeys(("variablePointers", "variablePointersStorageBuffer"), "VariablePointerFeatures"),
     **dict.fromkeys(("shaderFloat16", "shaderInt8"), "Float16Int8Features"),
@@ -70,10 +70,10 @@ class CapturedBuffer:
     Attributes:
         set, binding: the descriptor's address. Several buffers in a row with the same address are an array of
             descriptors.
-        kind: the binding's kind, as scripts name it; ``"sampler"`` has no data.
-        data: the contents before the run, in bytes; of an image the bytes of its texels.
-        expected: the contents after the run, or ``None`` where nothing is expected.
-        tolerance: the largest difference of floats from the expected ones; ``None`` if every bit must be equal.
+        kind: the binding's kind, by its name in scripts; ``"sampler"`` has no data.
+        data: the contents before the run, in bytes; for an image the bytes of its texels.
+        expected: the contents after the run, or ``None`` if nothing is expected.
+        tolerance: the largest difference of floats from the expected floats; ``None`` if every bit must be equal.
         format: the name that Vulkan gives the format of the texels.
         extent: the image's dimensions; ``None`` for a buffer.
         sampler: the sampler of a ``"sampler"`` binding or of a combined image.
@@ -111,7 +111,7 @@ def captured_script(
         push: the push constants.
         specialization: the values of specialization constants by id, as bytes in the type of each.
         subgroup_size: the requested subgroup size.
-        glsl: the source and the target environment that it was compiled for, to be written in place of SPIR-V.
+        glsl: the source and its target environment, to be written in place of SPIR-V.
 
     Raises:
         InvalidArgumentError: the dispatch binds nothing.
@@ -198,7 +198,7 @@ def _texels(name: str, captured: CapturedBuffer) -> Buffer:
 
 
 def _type_of(data: Array) -> DataType:
-    """Returns the type of a buffer's elements; unsigned integers where text would not keep every bit of the array's."""
+    """Returns the type of a buffer's elements; unsigned integers if text would not keep every bit of the array."""
     kind, bits = _KINDS.get(data.dtype.kind), 8 * data.dtype.itemsize
     if kind == "float" and (bits > 64 or np.isnan(data).any() or (bits == 16 and _has_subnormals(data))):
         kind = "uint" if bits <= 64 else None

@@ -32,7 +32,7 @@ _BINS: Final = 256
 
 
 def compare_values(expectation: ExpectValues, data: Bytes) -> str:
-    """Returns a text about the values that differ from the expected ones; ``""`` if none do."""
+    """Describes the values that differ from the expected values; returns ``""`` if there are none."""
     layout = expectation.layout
     width = len(layout.segments)
     wrong: list[str] = []
@@ -85,7 +85,7 @@ def _close(got: float, expected: float, tolerance: Tolerance) -> bool:
 
 
 def compare_texels(expectation: ExpectTexels, buffer: Buffer, data: Bytes) -> str:
-    """Returns a text about the texels of a rectangle that differ from the expected colour; ``""`` if none do."""
+    """Describes the texels of a rectangle that differ from the expected colour; returns ``""`` if there are none."""
     assert buffer.extent is not None
     channels = _channels(buffer, data)
     rows = slice(expectation.y, expectation.y + expectation.height)
@@ -116,7 +116,7 @@ def compare_texels(expectation: ExpectTexels, buffer: Buffer, data: Bytes) -> st
 
 
 def _channels(buffer: Buffer, data: Bytes) -> dict[str, npt.NDArray[np.float64]]:
-    """Returns the colour channels of every texel, normalised ones from 0 to 1."""
+    """Returns the colour channels of every texel, normalised channels from 0 to 1."""
     if isinstance(buffer.type, ImageFormat):
         texels = buffer.type.texels
         if texels.is_depth or not texels.is_plain:
@@ -133,7 +133,7 @@ def _channels(buffer: Buffer, data: Bytes) -> dict[str, npt.NDArray[np.float64]]
 
 
 def compare_buffers(expectation: ExpectBuffer, buffer: Buffer, data: Bytes, other: Bytes) -> str:
-    """Returns a text about the differences of two buffers beyond the tolerance; ``""`` if there are none."""
+    """Describes the differences of two buffers beyond the tolerance; returns ``""`` if there are none."""
     if expectation.comparator == "EQ_BUFFER":
         return _byte_difference(buffer.layout, data, other, expectation.other)
     if expectation.comparator == "RMSE_BUFFER":

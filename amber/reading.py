@@ -20,7 +20,7 @@ def parse(path: str | Path) -> Script:
     """Reads a script file.
 
     Raises:
-        ScriptError: the script is wrong; the message has the place, the line and what is expected there.
+        ScriptError: the script is wrong; the message has the location, the line and the expected text.
         UnsupportedScriptError: the script needs a feature that pumice does not run, such as a graphics pipeline.
         NotFoundError: there is no such file.
     """

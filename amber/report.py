@@ -40,8 +40,8 @@ class ScriptReport:
 
     Attributes:
         path: the script.
-        outcome: ``PASSED``; ``FAILED`` where an expectation did not hold, or the device failed; ``SKIPPED`` where the
-            device lacks something; ``UNSUPPORTED`` where pumice does not run it; ``ERROR`` where the script is wrong.
+        outcome: ``PASSED``; ``FAILED`` if an expectation did not hold, or the device failed; ``SKIPPED`` if the device
+            lacks something; ``UNSUPPORTED`` if pumice does not run it; ``ERROR`` if the script is wrong.
         reason: the reason why it did not pass, apart from the expectations; ``""`` if there is none.
         failures: the expectations that did not hold, up to a hundred.
         expectations: the number of expectations that were compared.
@@ -58,7 +58,7 @@ class ScriptReport:
     seconds: float = 0.0
 
     def format(self) -> str:
-        """Returns a line, and one more for each failure and timing."""
+        """Returns a line of text, and a further line for each failure and timing."""
         text = f"{self.path}: {self.outcome.value}"
         if self.outcome is Outcome.PASSED:
             text += f", {self.expectations:,} expectation{'s' * (self.expectations != 1)}"

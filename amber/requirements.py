@@ -16,7 +16,7 @@ _CAMEL: Final = {"shuffleRelative": "shuffle_relative"}
 
 
 def needs_robust_access(script: Script) -> bool:
-    """Whether the device has to bound the accesses of shaders."""
+    """Whether the device must bound the accesses of shaders."""
     return any(requirement.kind == "feature" and requirement.name == ROBUST for requirement in script.requirements)
 
 

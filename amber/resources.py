@@ -39,8 +39,8 @@ class _DeviceImage:
 class Resources(Closeable):
     """The buffers, images and samplers that a script's pipelines bind, made on first use; ``close`` frees them.
 
-    A buffer lives in device memory from its first use to the end of the script, whatever pipelines bind it. A buffer
-    bound as an image has an image too; the one written last is copied to the other before that is used.
+    A buffer is in device memory from its first use to the end of the script. A buffer bound as an image also has an
+    image; the one written last is copied to the other before the other is used.
     """
 
     def __init__(self, device: Device, script: Script) -> None:
@@ -73,7 +73,7 @@ class Resources(Closeable):
         return array
 
     def _current(self, name: str) -> DeviceArray:
-        """Returns a buffer's memory, updated from its image if a shader wrote to that."""
+        """Returns a buffer's memory, updated from its image if a shader wrote to the image."""
         array = self._array(name)
         image = self._images.get(name)
         if image is not None and image.is_newer:
@@ -112,7 +112,7 @@ class Resources(Closeable):
         return [self._texels(name) for name in binding.resources]
 
     def _range(self, binding: Binding, index: int) -> HalBuffer:
-        """Returns the bytes of a buffer that a descriptor sees. A dynamic offset is a part of the descriptor's own."""
+        """Returns the bytes of a buffer that a descriptor can access."""
         buffer = cast("HalBuffer", self._current(binding.resources[index]).buffer)
         offset = sum(offsets[index] for offsets in (binding.offsets, binding.descriptor_offsets) if offsets)
         length = binding.ranges[index] if binding.ranges else WHOLE
@@ -185,7 +185,7 @@ class Resources(Closeable):
         return sampler
 
     def used(self, binding: Binding, payload: int, *, written: bool) -> None:
-        """Notes that submitted work uses a binding's resource."""
+        """Records that submitted work uses a binding's resource."""
         for name in binding.resources:
             if binding.kind in IMAGE_KINDS:
                 self._images[name].is_newer |= written

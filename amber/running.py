@@ -27,12 +27,12 @@ def run(
 
     Args:
         path: the path of the script, or the script that ``parse`` returned.
-        device: a device, or its URI; ``None`` takes the best. A device that is opened here bounds the accesses of
-            shaders where the script asks for it.
+        device: a device, or its URI; ``None`` means the best. A device that is opened here bounds the accesses of
+            shaders if the script asks for it.
         timeout: the seconds for each ``RUN``.
 
     Returns:
-        The report; scripts that are wrong, or need what the device lacks, have one too.
+        The report, also for scripts that are wrong or need features that the device lacks.
     """
     with Devices(device) as devices:
         return devices.run(path, timeout)

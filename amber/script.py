@@ -49,7 +49,7 @@ class Shader:
         format: ``GLSL``, ``HLSL``, ``SPIRV-ASM``, ``SPIRV-HEX``, ``SPIRV-BIN`` or ``OPENCL-C``.
         source: the source text, or the bytes of a module.
         target_env: the target environment that the script names, or ``""``.
-        first_line: the script's line where the text begins, or 0 where it is in a file.
+        first_line: the script's line where the text begins, or 0 if it is in a file.
         file: the path of that file, or the name of a virtual one.
     """
 
@@ -183,7 +183,7 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Dispatches ``groups`` workgroups of a pipeline; ``entry_point`` where it is not the pipeline's own."""
+    """Dispatches ``groups`` workgroups of a pipeline; ``entry_point`` if it is not the pipeline's."""
 
     pipeline: str
     groups: tuple[int, int, int]
@@ -213,7 +213,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """The largest deviation of a value, absolute or in percent of the expected one."""
+    """The largest deviation of a value, absolute or in percent of the expected value."""
 
     value: float
     percent: bool
@@ -278,7 +278,7 @@ class Script:
         path: the path of the script, for messages.
         requirements: the features and extensions that the device needs, in order.
         target_env: the target environment of shaders that name none.
-        timeout: the seconds that its work may take, where it says so.
+        timeout: the time limit of its work in seconds, if it has one.
     """
 
     path: str

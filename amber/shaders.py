@@ -40,7 +40,7 @@ def compile_shader(
 
     Raises:
         ScriptError: the shader is wrong; the message is the compiler's.
-        UnavailableError: a compiler or tool is not installed; the message says how to get it.
+        UnavailableError: a compiler or tool is not installed; the message has instructions.
     """
     target = shader.target_env or script.target_env
     if shader.format == "SPIRV-BIN":

@@ -1,7 +1,7 @@
 """The text of a script: lines, statements of tokens, and errors that point at them.
 
 A statement is a line; ``\\`` at a line's end continues it on the next. ``#`` begins a comment. Tokens are separated by
-white space; a quoted one may hold some.
+white space; a quoted token may contain white space.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Statement:
         return token.text
 
     def expect(self, word: str) -> None:
-        """Takes this word; ScriptError for another one."""
+        """Takes this word; ScriptError for another word."""
         if self.accept(word) is None:
             raise self.wrong(f"expected {word}")
 
@@ -173,7 +173,7 @@ class Statement:
         return token
 
     def choice(self, expected: str, known: Mapping[str, _T]) -> _T:
-        """Takes one of the words that are known."""
+        """Takes one of the known words."""
         token = self.take(expected)
         if token.text not in known:
             raise self.unknown(expected, token, known)

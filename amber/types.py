@@ -1,8 +1,8 @@
-"""Types of buffers' elements, and where their values lie in memory.
+"""Types of buffers' elements, and the layout of their values in memory.
 
-Numbers, vectors, matrices, arrays and structures are laid out by the rules of GLSL's ``std140`` and ``std430``
-(OpenGL specification 4.6, section 7.6.2.2), with what Amber's own layout adds: an element of a vector of three takes
-the room of four, and a type without ``[]`` is not padded to 16 bytes. Image formats are as Vulkan names them.
+Numbers, vectors, matrices, arrays and structures are laid out by the rules of GLSL's ``std140`` and ``std430`` (OpenGL
+specification 4.6, section 7.6.2.2), with the rules of Amber's own layout: an element of a vector of three takes the
+space of four, and a type without ``[]`` is not padded to 16 bytes. Image formats are as Vulkan names them.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Layout:
 
 
 def parse_type(text: str, structs: Mapping[str, Struct]) -> DataType | None:
-    """Returns the type that a name stands for, or ``None``."""
+    """Returns the type with a name, or ``None``."""
     if text in structs:
         return structs[text]
     match = _NUMBER.fullmatch(text)
@@ -133,7 +133,7 @@ def _length(text: str | None) -> int | None:
 
 
 def parse_format(name: str) -> ImageFormat | None:
-    """Returns the image format of a name; ``None`` for unknown and compressed ones and for shared exponents."""
+    """Returns the image format of a name; ``None`` for unknown formats, compressed formats and shared exponents."""
     if not name.isupper() or not TexelFormat.is_name(name):
         return None
     texels = TexelFormat.parse(name)
@@ -142,7 +142,7 @@ def parse_format(name: str) -> ImageFormat | None:
 
 
 def format_of(number: Number) -> str:
-    """Returns the name of the image format for texels that are given as ``DATA_TYPE``."""
+    """Returns the name of the image format for texels declared as ``DATA_TYPE``."""
     mode = {"int": "SINT", "uint": "UINT", "float": "SFLOAT"}[number.kind]
     return "".join(f"{channel}{number.bits}" for channel in "RGBA"[: number.rows]) + f"_{mode}"
 

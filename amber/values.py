@@ -44,7 +44,7 @@ def wrap(value: int, segment: Segment) -> int:
 
 
 def parse_values(statement: Statement, layout: Layout) -> tuple[Value, ...]:
-    """Returns the values that are left in a statement, for the segments of elements in turn."""
+    """Returns the remaining values of a statement, for the segments of elements in turn."""
     values: list[Value] = []
     while (token := statement.peek()) is not None:
         statement.take("a value")

@@ -265,7 +265,7 @@ class VkScriptParser:
         return (numbers[0], numbers[1]) if len(numbers) == 2 else (0, numbers[0])
 
     def _bound(self, line: Statement, kind: str) -> str:
-        """Returns the name of the buffer at a binding, made where there is none."""
+        """Returns the name of the buffer at a binding; creates the buffer if there is none."""
         position = line.position
         key = self._address(line)
         name = "buffer_{}_{}".format(*key)

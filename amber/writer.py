@@ -1,4 +1,4 @@
-"""Scripts as AmberScript text. What is written reads back as the same script."""
+"""Scripts as AmberScript text. The text reads back as the same script."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class ChildProcess(Closeable):
         return AbortedError(f"the process of {self.name} has ended{self._ending()}")
 
     def _ending(self) -> str:
-        """Describes how the process ended, for a message."""
+        """Returns a description of the process's end, for a message."""
         try:
             status = self._process.wait(_END_S)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""Budgets: the most bytes of one kind of memory that a program may hold at once.
+"""Budgets: limits on the bytes of one kind of memory that a program may hold at once.
 
 A share is the part of a budget that one object takes; it is returned with the share's last reference. Finalizers run at
 any point and under any lock, so they only append to a list, which the next share processes.
@@ -17,7 +17,7 @@ class MemoryBudget:
     """A limit on the bytes held at once. Thread rule: any.
 
     Args:
-        limit: the most bytes.
+        limit: the largest number of bytes.
         kind: the kind of memory, for messages.
         option: the option that sets the limit.
     """

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ..status import InvalidArgumentError, UnimplementedError, shorten, shown
 
 MAX_RANK: Final = 64
-"""The most dimensions a shape may have: NumPy's own limit (IREE allows 128)."""
+"""The largest number of dimensions of a shape: NumPy's limit (IREE allows 128)."""
 
 _MAX_DIM: Final = 2**63 - 1
 
@@ -136,7 +136,7 @@ class ElementType(enum.IntEnum):
 
     @property
     def dtype(self) -> np.dtype[np.generic] | None:
-        """The NumPy dtype of one element, or ``None`` where there is none.
+        """The NumPy dtype of one element, or ``None`` if there is none.
 
         bfloat16, the 8-bit floats and the 4-bit integers are ml_dtypes' (in NumPy a 4-bit element takes a byte); opaque
         elements are ``void`` of their size.
@@ -184,7 +184,7 @@ class ElementType(enum.IntEnum):
         """Returns the element type of a name: those of ``short_name``, and MLIR's ``complex<f32>``, ``complex<f64>``.
 
         Raises:
-            InvalidArgumentError: there is no such type; the message lists those there are.
+            InvalidArgumentError: there is no such type; the message lists all types.
         """
         element_type = _names().get(text)
         if element_type is None:
@@ -232,7 +232,7 @@ class ElementType(enum.IntEnum):
         return packed.tobytes()
 
     def unpack(self, data: bytes | bytearray | memoryview, shape: Sequence[int]) -> npt.NDArray[np.generic]:
-        """Returns an array of its own memory, of ``dtype`` and ``shape``, from the bytes that a buffer holds.
+        """Returns a new array of ``dtype`` and ``shape`` from the bytes in a buffer.
 
         Raises:
             InvalidArgumentError: ``data`` is not exactly the size that ``shape`` needs.

@@ -126,8 +126,8 @@ class Table:
     """One table. Each method reads the field of a slot; for an absent field it returns the default or, for an object,
     ``None``.
 
-    Every method raises ``InvalidArgumentError`` with the field's path and byte offset if what it reads
-    does not lie inside the buffer, and the ``require_*`` methods if the field is absent.
+    Every method raises ``InvalidArgumentError`` with the field's path and byte offset if the field does not lie inside
+    the buffer, and the ``require_*`` methods if the field is absent.
 
     Attributes:
         path: the table's path from the root (``"executable.pipelines[2]"``), for messages.

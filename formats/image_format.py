@@ -91,7 +91,7 @@ class ImageFormat:
         return tuple(named[channel] for channel, _ in self.fields if channel in named) or ("color",)
 
     def aspect_bytes(self, aspect: Aspect) -> int:
-        """Returns bytes a texel, or a block, of one aspect where it is copied to a buffer."""
+        """Returns bytes a texel, or a block, of one aspect when copied to a buffer."""
         if aspect == "stencil":
             return 1
         depth = self.fields[0][1]
@@ -134,7 +134,7 @@ class ImageFormat:
         """Returns the format of a name.
 
         Raises:
-            InvalidArgumentError: there is no such format; the message lists those there are.
+            InvalidArgumentError: there is no such format; the message lists all formats.
         """
         if not isinstance(name, str):
             raise InvalidArgumentError(f"a format is a name such as 'rgba8unorm', got {shown(name)}")
@@ -166,11 +166,11 @@ class ImageFormat:
         """Returns the format whose texels are ``channels`` values of a dtype.
 
         Args:
-            dtype: the elements' dtype. 8- and 16-bit integers are ``unorm`` and ``snorm``, wider ones ``uint`` and
+            dtype: the elements' dtype. 8- and 16-bit integers are ``unorm`` and ``snorm``, wider integers ``uint`` and
                 ``sint``, floats ``float``.
             channels: the number of channels, 1 to 4.
             scalar: the component type that the shader reads, if known: ``"float"``, ``"int"`` or ``"uint"``.
-            kind: the kind itself, in place of all that.
+            kind: the kind, in place of these rules.
 
         Raises:
             InvalidArgumentError: no format holds these channels and dtype.

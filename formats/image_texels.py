@@ -169,7 +169,7 @@ def _in_order(memory: list[Array], image_format: ImageFormat) -> Array:
 
 
 def _unpacked(texels: Array, image_format: ImageFormat) -> list[Array]:
-    """Returns the fields of words, in the order of memory; signed ones with their sign."""
+    """Returns the fields of words, in the order of memory; signed fields with their sign."""
     word = texels.astype(np.int64)
     signed = image_format.kind in ("snorm", "sint", "sscaled")
     fields, shift = [], 0

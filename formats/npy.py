@@ -19,14 +19,14 @@ _MAX_AXES: Final = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 
 
 def read_npy_header(file: BinaryIO, where: str) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
-    """Reads a file from its beginning up to the array's first byte; ``where`` says in messages which array it is.
+    """Reads a file from its beginning up to the array's first byte; ``where`` names the array in messages.
 
     Returns:
         The shape, whose product, zeros left out, fits 63 bits in bytes; whether the first axis varies fastest; and the
         elements' dtype as stored.
 
     Raises:
-        InvalidArgumentError: the file is no ``.npy`` file of these formats, or its header describes no array.
+        InvalidArgumentError: the file is not a ``.npy`` file of these formats, or its header describes no array.
         OSError: the file cannot be read.
     """
     try:

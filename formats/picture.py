@@ -1,7 +1,7 @@
 """Pictures in files: PNG to read and write, JPEG to read, as NumPy arrays and as texels of an image format.
 
-Pillow reads and writes them (the extra ``images``). A picture is an array of shape (height, width) or (height, width,
-3 or 4), uint8, or uint16 for grey ones of 16 bits.
+Pillow reads and writes them (the extra ``images``). A picture is an array of shape (height, width) or (height, width, 3
+or 4), uint8, or uint16 for grey pictures of 16 bits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PNG_HEADER: Final = struct.Struct(">8s4x4s2I2B")  # signature, "IHDR", width, h
 
 
 def is_picture(path: str | Path) -> bool:
-    """Whether a file's name says that it is a picture."""
+    """Whether a file's name has the suffix of a picture."""
     return Path(path).suffix.lower() in READABLE
 
 
@@ -35,7 +35,8 @@ def decode_picture(data: bytes, where: str) -> np.ndarray:
     """Returns the picture in a file's content; ``where`` is for messages.
 
     Raises:
-        InvalidArgumentError: the content is no PNG or JPEG, is damaged, or has more bits a channel than Pillow keeps.
+        InvalidArgumentError: the content is not a PNG or JPEG, is damaged, or has more bits a channel than Pillow
+            keeps.
         UnavailableError: Pillow is not installed.
     """
     pillow = _pillow()

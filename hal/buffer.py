@@ -127,7 +127,7 @@ class Buffer(Closeable):
 
     @abstractmethod
     def write(self, data: bytes | bytearray | memoryview, offset: int = 0) -> None:
-        """Copies bytes of a C-contiguous buffer in from the host; errors as for ``map``."""
+        """Copies the bytes of a C-contiguous buffer from the host to this buffer; errors as for ``map``."""
 
     @abstractmethod
     def read(self, offset: int = 0, size: int | None = None) -> bytes:

@@ -121,7 +121,7 @@ def decode(blob: memoryview) -> tuple[Function, ...]:
     """Decodes the functions of an executable and checks that values are defined before use and operations are known.
 
     Raises:
-        InvalidArgumentError: the data is no executable of the format, or is damaged.
+        InvalidArgumentError: the data is not an executable of the format, or is damaged.
         IncompatibleError: it has an unknown version of the format.
         UnimplementedError: it has an unknown operation.
     """

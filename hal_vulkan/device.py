@@ -222,7 +222,7 @@ class Device(LogicalDevice, AnyDevice):
         Raises:
             InvalidArgumentError: a choice is unknown, or choices exclude each other.
             OutOfRangeError: a limit of the device is exceeded.
-            UnimplementedError: the device lacks a choice; the message says what it has.
+            UnimplementedError: the device lacks a choice; the message lists its choices.
         """
         return Sampler(self.allocator, **options)
 

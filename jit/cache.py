@@ -87,7 +87,7 @@ class ExecutableCache:
 
     @property
     def executables(self) -> tuple[Compiled, ...]:
-        """The executables that are kept now."""
+        """The executables kept now."""
         with self._lock:
             return tuple(self._kept.values())
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .function import JitFunction
 
 DEFAULT_CACHE_SIZE: Final = 128
-"""How many executables a function keeps."""
+"""The number of executables that a function keeps."""
 
 
 @overload

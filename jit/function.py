@@ -186,7 +186,7 @@ class JitFunction:
             return profile
 
     def cache_info(self) -> CacheInfo:
-        """Returns how many calls found an executable, how many executables were made, and how many are kept."""
+        """Returns the numbers of calls that found an executable, of executables made, and of executables kept."""
         return self._cache.info
 
     def clear_cache(self) -> None:

@@ -90,12 +90,12 @@ def _is_weak(leaf: jax.Array) -> bool:
 
 
 def as_traced(leaf: object) -> object:
-    """Returns an argument in a form that JAX takes."""
+    """Returns an argument in a form that JAX accepts."""
     return leaf.numpy() if isinstance(leaf, DeviceArray) else leaf
 
 
 def is_key(dtype: object) -> bool:
-    """Whether a dtype is that of typed random keys."""
+    """Whether a dtype is a type of typed random keys."""
     return bool(_jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key))
 
 

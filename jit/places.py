@@ -1,4 +1,4 @@
-"""Places in the Python source for errors, and the operations that no device runs."""
+"""Source locations in Python for errors, and the operations that no device runs."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ def _equations(jaxpr: Any) -> Iterator[Any]:
 
 
 def name_of(function: Callable[..., object]) -> str:
-    """Returns the name that errors use for a function."""
+    """Returns a function's name for errors."""
     return getattr(function, "__name__", type(function).__name__)
 
 
 def with_place(text: str, function: Callable[..., object]) -> str:
-    """Returns a program in which the function's own place replaces unknown places and the places of callers.
+    """Returns a program with the function's location in place of unknown locations and the locations of callers.
 
-    JAX gives the operation ``return`` the place of the caller. With that, a call from another line would be another
-    program for the cache on disk.
+    JAX gives the operation ``return`` the location of the caller, so a call from another line would be another program
+    for the cache on disk.
     """
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:  # a callable object, or a builtin

@@ -26,7 +26,7 @@ class Stage:
 
     Attributes:
         in_tree, out_tree: the trees of arguments and of results; arguments are ``(args, kwargs)`` without static ones.
-        in_avals, args_info: the shapes and dtypes of arguments; the latter says which are donated.
+        in_avals, args_info: the shapes and dtypes of arguments; the latter marks donated arguments.
         out_info: the shapes and dtypes of results.
     """
 
@@ -88,7 +88,7 @@ class Lowered(Stage):
 
 
 class Compiled(Stage, Closeable):
-    """An executable on a device, in a session of its own.
+    """An executable on a device, in its own session.
 
     Thread rule: any thread.
 
@@ -122,7 +122,7 @@ class Compiled(Stage, Closeable):
         self._is_one_array = self._converters is None and is_leaf
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        """Runs it with the arguments that it was lowered for, without static ones.
+        """Runs it with the arguments that it was lowered for, without static arguments.
 
         Raises:
             TypeError: an argument has another tree, shape or dtype.

@@ -59,7 +59,7 @@ class LiveLimit:
         return cls(counts)
 
     def exceeded(self, before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-        """Returns by kind how many objects there are beyond those before and the limit."""
+        """Returns by kind the number of objects beyond those before and the limit."""
         over = {kind: after[kind] - before.get(kind, 0) - self.counts.get(kind, 0) for kind in after}
         return {kind: count for kind, count in over.items() if count > 0}
 

@@ -248,7 +248,7 @@ class _Budget:
 
 
 def host_copy(array: DeviceArray) -> np.ndarray:
-    """Returns the contents, and ignores shaders' reports on them, as the test itself will find these."""
+    """Returns the contents; ignores shaders' reports on them, which the test checks itself."""
     out = np.empty(array.shape, array.dtype)
     array.device.reach(array.device.submitted)
     array.device.download(array.buffer, out)

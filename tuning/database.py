@@ -25,7 +25,7 @@ _FORM: Final = "pumice tuning 1"
 
 
 class NamedDevice(DeviceFacts, Protocol):
-    """A device and its driver, as the driver names them."""
+    """A device and its driver, by the driver's names."""
 
     @property
     def name(self) -> str: ...
@@ -146,7 +146,7 @@ class TuningDatabase:
 
 
 def _findings(devices: Mapping[str, Any], device: str) -> dict[str, Finding]:
-    """Returns the findings of a device; malformed ones are left out."""
+    """Returns the findings of a device; malformed findings are left out."""
     listed = devices.get(device)
     findings = {}
     for name, written in (listed if isinstance(listed, dict) else {}).items():

@@ -1,4 +1,4 @@
-"""Duels: two kernels for one region, measured in turn until one is known to be faster, or time is up."""
+"""Duels: two kernels for one region, measured in turn until one is known to be faster, or the time is over."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _SAMPLING: Final = Sampling(
     reference=False,
 )
 _MIN_ROUNDS: Final = 6
-"""How many samples of each kernel a comparison at this level needs."""
+"""The number of samples of each kernel that a comparison at this level needs."""
 _MAX_ROUNDS: Final = 36
 _MAX_SECONDS: Final = 2.0
 _HOPELESS: Final = {1: 2.0, 3: 1.2}
 """From each of these rounds on, a challenger is dropped if its time is more than this many times the holder's."""
 _CONFIDENCE: Final = 0.95
 _WORTH: Final = 0.02
-"""The least relative gain in time that makes another strategy worthwhile."""
+"""The smallest relative gain in time that makes another strategy worthwhile."""
 _TOLERANCES: Final = {"f16": 2e-2, "f32": 1e-3, "f64": 1e-6}
 """Tolerances relative to the largest result, by element type: sums in another order differ."""
 
@@ -59,7 +59,7 @@ Words = npt.NDArray[np.int32]
 
 
 class Contestant(Closeable):
-    """A kernel on a device, with arguments of its own; its times are in nanoseconds.
+    """A kernel on a device, with its own arguments; its times are in nanoseconds.
 
     Calling sequence: ``Contestant`` → ``results``, ``take_block`` → ``close``.
     """

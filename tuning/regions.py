@@ -18,11 +18,11 @@ from ..compiler.strategies.choice import class_of, ranked
 from ..compiler.targets.vulkan import STRATEGY, kernel_region
 
 _MOST: Final = 16
-"""How many strategies are measured for a region at most, the ones with the lowest estimates."""
+"""The largest number of strategies that are measured for a region, those with the lowest estimates."""
 
 _UNLIKELY: Final = 16.0
-"""A strategy whose estimated cost is more than this many times the lowest is not measured: no estimate is that wrong,
-and a call cannot be interrupted.
+"""A strategy whose estimated cost is more than this many times the lowest is not measured: no estimate is so wrong, and
+a call cannot be interrupted.
 """
 
 

@@ -25,7 +25,7 @@ from .duel import Contestant, bindings_of, duel, same_results
 from .regions import TunableRegion, tunable_regions
 
 DEFAULT_SECONDS: Final = 60.0
-"""How long tuning takes at most."""
+"""The longest time that tuning takes, in seconds."""
 
 
 class Progress(Protocol):
@@ -199,7 +199,7 @@ class _Tuner:
 
 
 def _kernels(region: TunableRegion) -> dict[str, Kernel]:
-    """Returns the kernels of the strategies for a region, without those that are too large."""
+    """Returns the kernels of the strategies for a region, without kernels that are too large."""
     kernels = {}
     for strategy in region.candidates:
         with contextlib.suppress(CompileError):

@@ -1,4 +1,4 @@
-"""A picture on a canvas of rendercanvas: in notebooks, Qt, wx, and whatever else that library draws on."""
+"""A picture on a canvas of rendercanvas: in notebooks, Qt, wx, and the library's other targets."""
 
 from __future__ import annotations
 

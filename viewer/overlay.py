@@ -1,4 +1,4 @@
-"""Text over the picture: frame times, and what is wrong with the shader. Drawn by Pillow (the extra ``images``)."""
+"""Text over the picture: frame times, and errors of the shader. Drawn by Pillow (the extra ``images``)."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Rows = Sequence[tuple[str, Sequence[float]]]
 
 
 class FrameTimes:
-    """Milliseconds of the last 240 frames, by what was timed."""
+    """Milliseconds of the last 240 frames, by measured interval."""
 
     def __init__(self) -> None:
         self._kept: dict[str, deque[float]] = {name: deque(maxlen=_KEPT) for name in NAMES}
 
     def add(self, name: str, milliseconds: float) -> None:
-        """Notes a time of one frame; the name is one of ``NAMES``."""
+        """Adds a time of one frame; the name is one of ``NAMES``."""
         self._kept[name].append(milliseconds)
 
     def rows(self) -> list[tuple[str, list[float]]]:
@@ -76,7 +76,7 @@ class Overlay:
         Args:
             title: the first line; "" for none.
             rows: the names with a time each for the last frame and the percentiles, in milliseconds.
-            message: the text that says what is wrong; long lines are wrapped.
+            message: the text of an error; long lines are wrapped.
             width: the largest width of the panel, in pixels.
         """
         line, first, column = (round(self._size * part) for part in (_LINE, _NAME, _COLUMN))
@@ -124,7 +124,9 @@ class Overlay:
         return wrapped
 
     def _fitting(self, text: str, width: float) -> int:
-        """Returns how many characters of a text fit a width, at least one, up to the end of a word where possible."""
+        """Returns the number of a text's characters that fit a width, at least one, up to the end of a word if
+        possible.
+        """
         count = len(text)
         while count > 1 and self._font.getlength(text[:count]) > width:
             count -= 1

@@ -1,4 +1,4 @@
-"""The interface of the things that the viewer shows: each makes one picture a frame."""
+"""The interface of pictures: each makes one image per frame."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Picture(Closeable):
 
     @abstractmethod
     def resize(self, size: Size, image_format: str = "rgba8unorm") -> None:
-        """Makes the objects that depend on the size; a source with a size of its own keeps it.
+        """Makes the objects that depend on the size; a source with a fixed size keeps it.
 
         Args:
             size: the width and height.
@@ -53,7 +53,7 @@ class Picture(Closeable):
     def take_over(self, before: Picture) -> None:
         """Takes the state of an earlier version of it, which is closed next.
 
-        After the next ``resize`` what both declare alike has its contents.
+        After the next ``resize``, the common declarations have its contents.
         """
 
     @abstractmethod
@@ -71,7 +71,7 @@ class Picture(Closeable):
         return b""
 
     def restart(self) -> None:
-        """Resets the state that frames pass on; without any it does nothing."""
+        """Resets the state that frames pass on, if there is any."""
 
 
 def pixels_of(picture: Picture) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The time that a shader sees: it runs with the host's clock, stands still, and is moved by hand."""
+"""The time that a shader gets: it runs with the host's clock, stands still, or is moved by hand."""
 
 from __future__ import annotations
 

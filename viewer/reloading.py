@@ -1,4 +1,4 @@
-"""A shader that is compiled again when its file, or one that it includes, is saved."""
+"""A shader that is recompiled when its file, or an included file, is saved."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _EVERY: Final = 0.2
 
 
 class Reloader(Closeable):
-    """Watches the files of a shader, and makes the picture anew in a thread of its own.
+    """Watches the files of a shader, and makes the picture anew in a separate thread.
 
-    Files are looked at, not subscribed to: editors replace files, network folders tell of nothing, and a look at a few
-    of them takes microseconds.
+    Files are polled: editors replace files, network folders send no events, and checking a few files takes
+    microseconds.
 
     Calling sequence: ``poll`` each frame → ``close``.
 
@@ -30,8 +30,9 @@ class Reloader(Closeable):
     """
 
     def __init__(self, path: Path, make: Callable[[], Picture], include_dirs: Sequence[Path] = ()) -> None:
-        """Watches a shader's files. ``make`` makes the picture of the file as it is; a PumiceError says what is wrong
-        with it.
+        """Watches a shader's files.
+
+        ``make`` makes the picture of the file as it is; a PumiceError describes its errors.
         """
         self._path, self._make, self._include_dirs = path, make, include_dirs
         self.failure: PumiceError | None = None
@@ -72,7 +73,7 @@ class Reloader(Closeable):
         return [_stamp(path) for path in self._files]
 
     def close(self) -> None:
-        """Waits for a compilation that is under way."""
+        """Waits for a current compilation."""
         self._thread.shutdown(cancel_futures=True)
         if self._pending is not None and not self._pending.cancelled() and self._pending.exception() is None:
             self._pending.result().close()

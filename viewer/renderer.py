@@ -1,4 +1,4 @@
-"""Frames of a picture, two of them under way at a time, and how long each took."""
+"""Frames of a picture, two in flight at a time, with their durations."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Slot:
 
 
 class Renderer(Closeable):
-    """Submits frames; their commands are recorded when they are not those of two frames before.
+    """Submits frames; their commands are recorded if they differ from those of two frames before.
 
     Calling sequence: ``draw`` for each frame → ``close``. A frame waits for the one before the last, whose timing it
     returns.
@@ -120,7 +120,7 @@ class Renderer(Closeable):
         return FrameTiming(timing.duration_ns, self._clock.host_time_ns(timing.end_ticks) - slot.called_ns)
 
     def close(self) -> None:
-        """Leaves frames under way to the device; idempotent."""
+        """Leaves frames in flight to the device; idempotent."""
         self.is_closed = True
         for slot in self._slots:
             slot.plain.buffer.close()

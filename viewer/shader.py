@@ -120,7 +120,7 @@ class ShaderPicture(Picture):
         return load_shader(path, sources, minor=device.profile.version[1])[0]
 
     def _compile_viewed(self, path: Path) -> bytes:
-        """Returns the module of a GLSL source, with Shadertoy's names and a ``main`` where there is none."""
+        """Returns the module of a GLSL source, with Shadertoy's names and a ``main`` if it has none."""
         options, profile = self._options, self.device.profile
         operations = profile.subgroup.supported_operations if profile.subgroup.compute_stage else ()
         source = viewed_source(
@@ -148,7 +148,7 @@ class ShaderPicture(Picture):
         )
 
     def _check_push(self, path: Path) -> None:
-        """Raises for push constants that nobody gives, or that the shader lacks."""
+        """Raises for push constants without a value, and for values that the shader lacks."""
         block = self._kernel.entry.push_constants
         members = member_names(block.members) if block is not None else {}
         self._told = {name: member.components for name, member in members.items() if name in NAMES}

@@ -1,4 +1,4 @@
-"""The GLSL of a viewed shader: Shadertoy's names in front of it, and a ``main`` behind it where it has none.
+"""The GLSL of a viewed shader: Shadertoy's names in front of it, and a ``main`` after it if it has none.
 
 A source has one of three entry points: ``void main()`` of a compute shader, Shadertoy's ``mainImage``, or
 ``mainCompute(ivec2 pixel)``. Lines in messages of the compiler are those of the file.

@@ -65,11 +65,11 @@ class Window(Closeable):
             make: a function that makes the picture on the window's device.
             title: the title of the window, with which names of screenshots begin.
             size: the width and height of the window.
-            device: the device, as for ``open_device``; it has to be one that shows images.
+            device: the device, as for ``open_device``; it must be able to show images.
             validation: whether to turn validation on, as for ``open_device``.
             vsync: whether to wait for the display's refresh.
             has_overlay: whether to show frame times from the start.
-            screenshots: the folder that they go to.
+            screenshots: the folder for screenshots.
 
         Raises:
             UnavailableError: there is no GLFW, no display, or no device that can show images there.
@@ -176,7 +176,7 @@ class Window(Closeable):
                 self._glfw.wait_events_timeout(_IDLE_SECONDS)
 
     def reload(self, reloader: Reloader) -> None:
-        """Takes what the reloader has: a new version of the picture, or why there is none."""
+        """Takes the reloader's result: a new version of the picture, or the reason for none."""
         made = reloader.poll(time.monotonic())
         if made is not None:
             before, self.picture = self.picture, made

@@ -71,7 +71,7 @@ class Delay(Source):
         return time.monotonic() >= self.when
 
     def wait_until(self, deadline: float | None = None) -> None:
-        """Sleeps until then; raises DeadlineExceededError if ``deadline`` comes first."""
+        """Sleeps until the source is ready; raises DeadlineExceededError if ``deadline`` comes first."""
         until = self.when if deadline is None else min(self.when, deadline)
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(left, 1e6))

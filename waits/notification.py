@@ -1,7 +1,7 @@
 """Callbacks that come once, or never if cancelled first: the results of every wait source's ``notify``.
 
 Thread rule: every method from any thread, and from signal handlers and finalizers: nothing here blocks. Callbacks run
-with no lock held and must not block; what a callback raises is logged.
+with no lock held and must not block; exceptions of a callback are logged.
 """
 
 from __future__ import annotations

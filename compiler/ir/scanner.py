@@ -45,7 +45,7 @@ class Scanner:
         raise self.source.error(self.here() if offset is None else offset, message)
 
     def unexpected(self, expected: str) -> Never:
-        """Raises an error that states what was expected."""
+        """Raises an error that names the expected text."""
         offset = self.here()
         token = _SHOWN.match(self.text, offset)
         self.error(f"expected {expected}, got {token[0] if token else 'the end of the text'}", offset)

@@ -293,7 +293,7 @@ class Frame:
             count: the number of steps.
             starts: the initial accumulators.
             step: a function that emits one step.
-            unrolled: the most steps of an iteration; None to choose it by code size.
+            unrolled: the largest number of steps in an iteration; None to choose it by code size.
         """
         values = list(starts)
         if isinstance(count, Size):

@@ -60,7 +60,7 @@ class Strategy(ABC):
         """
 
     def copies(self, region: KernelRegion) -> int:
-        """Returns how many times an element's code is written."""
+        """Returns the number of times that an element's code is written."""
         return 1
 
     def words(self, region: KernelRegion) -> int:

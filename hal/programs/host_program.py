@@ -101,7 +101,7 @@ class HostProgram(Closeable):
         """Returns a copy of a view's elements as a NumPy array. Their writer must be done.
 
         Raises:
-            InvalidArgumentError: the value is no view.
+            InvalidArgumentError: the value is not a view.
         """
         if not isinstance(view, BufferView):
             raise InvalidArgumentError(f"expected a BufferView, got {type(view).__name__}")

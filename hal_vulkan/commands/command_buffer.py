@@ -112,7 +112,9 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         push: bytes,
         epoch: int | None = None,
     ) -> bool:
-        """Does ``begin``, one ``dispatch`` and ``end`` in one step; reuses the recording if its last run has retired.
+        """Performs ``begin``, one ``dispatch`` and ``end`` in one step.
+
+        Reuses the recording if its last run has retired.
 
         For caches of single dispatches, which check the arguments and, at each submission, the memory that ``sets`` (or
         for push descriptors ``infos``) name. Takes over the pins of ``sets``, even if it raises; in that case nothing
@@ -222,7 +224,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         return recording
 
     def find_recording(self, bindings: Sequence[Resource] | None) -> Recording | None:
-        """Does ``prepare`` if nothing has to be recorded, else returns ``None``.
+        """Performs ``prepare`` if nothing must be recorded, else returns ``None``.
 
         Called by ``Queue``, under the device's lock.
         """

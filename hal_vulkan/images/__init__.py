@@ -1,4 +1,4 @@
-"""Images: what a device's formats can do, images and their views, samplers, and buffers of texels.
+"""Images: the features of a device's formats, images and their views, samplers, and buffers of texels.
 
 Read: format_features, sampler, image_view, image, region, texel_buffer.
 """

@@ -155,7 +155,7 @@ class Image(Closeable):
             ClosedError: the image was closed.
             OutOfRangeError: the image does not have these levels or layers.
             InvalidArgumentError: the image cannot be viewed with this dimension or format.
-            UnimplementedError: the device cannot view it like this; the message says what it lacks.
+            UnimplementedError: the device cannot view it like this; the message names the missing feature.
         """
         if self.is_closed:
             self.device.check_usable()

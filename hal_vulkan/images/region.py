@@ -12,7 +12,7 @@ from .image_view import ASPECTS
 
 
 class Region(NamedTuple):
-    """Texels that an image has, made by ``region_of``."""
+    """Texels of an image; made by ``region_of``."""
 
     level: int
     base_layer: int
@@ -41,8 +41,8 @@ def region_of(
     """Returns a checked region; ``None`` means everything. ``subject`` begins the messages.
 
     Raises:
-        InvalidArgumentError: the argument is no image, sizes are not ints, the image lacks the aspect, or a compressed
-            block would be cut.
+        InvalidArgumentError: the argument is not an image, sizes are not ints, the image lacks the aspect, or a
+            compressed block would be cut.
         OutOfRangeError: the image does not have these texels, levels or layers.
     """
     if not isinstance(image, Image):

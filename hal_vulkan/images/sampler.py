@@ -1,4 +1,4 @@
-"""Samplers: how shaders read between texels and past an image's edge.
+"""Samplers: reads between texels and past an image's edge.
 
 Calling sequence: ``Device.create_sampler`` → bind it, or ``ImageView.with_sampler`` → ``close``. A sampler is immutable
 and may be used from any thread.

@@ -128,7 +128,7 @@ class Driver(Closeable):
 
         Raises:
             NotFoundError: there is no such device; the message lists those that exist.
-            InvalidArgumentError: the text is no device URI, or matches several devices.
+            InvalidArgumentError: the text is not a device URI, or matches several devices.
         """
         if self._instance is None:
             raise ClosedError("this driver was closed; make a new Driver()")

@@ -225,7 +225,7 @@ class LogicalDevice(AnyDevice):
         return handle[0]
 
     def check(self, result: int, action: str) -> None:
-        """Does ``functions.check``, and records the loss of the device."""
+        """Calls ``functions.check``, and records the loss of the device."""
         if result == VK_ERROR_DEVICE_LOST and not pending_validation:
             raise self.lose(error_from_result(result, action))
         check(result, action)

@@ -257,7 +257,7 @@ class Allocator:
             device.defer(lambda: self.free(allocation))
 
     def free(self, allocation: Allocation) -> None:
-        """Frees the range, once the last host view is gone; the end of the device does so without this call."""
+        """Frees the range once the last host view is gone; closing the device also frees it."""
         with self.device.guard.lock, self._lock:
             if self.device.rundown.is_over:
                 return

@@ -468,7 +468,7 @@ def _kernel_name(pipeline: PipelineDef) -> str:
 
 
 def _warn_of_misreads(source: ExecutableDef, modules: Sequence[ShaderModule]) -> None:
-    """Warns once of kernels that read narrow elements as wider ones."""
+    """Warns once of kernels that read narrow elements as wider elements."""
     misread: dict[str, str] = {}
     for pipeline in source.pipelines:
         name = _kernel_name(pipeline)

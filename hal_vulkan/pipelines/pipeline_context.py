@@ -54,7 +54,7 @@ class PipelineCache:
         return bytes(ffi.buffer(data, size[0]))
 
     def save(self) -> bool:
-        """Writes the cache for later processes if pipelines were added since it was read; returns whether."""
+        """Writes the cache for later processes if pipelines were added since it was read; returns whether it did."""
         if self.file is None or self._device.lost is not None:
             return False
         data = self._data()

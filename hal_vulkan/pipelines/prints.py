@@ -92,7 +92,7 @@ class PrintRing:
         self._kernels[number].is_closed = True
 
     def collect(self) -> None:
-        """Passes the lines of finished work to ``on_line``; waits for all that is under way if there are any."""
+        """Passes the lines of finished work to ``on_line``; waits for all current work if there are any."""
         if self._buffer is None:
             return
         with self._device.guard.lock:
@@ -184,5 +184,5 @@ class PrintRing:
 
 
 def log_line(line: PrintedLine) -> None:
-    """Passes a line to the log ``pumice.print``, as a warning: these are shown where nobody set logging up."""
+    """Passes a line to the log ``pumice.print``, as a warning, which Python shows without logging set up."""
     _log.warning("%s", line)

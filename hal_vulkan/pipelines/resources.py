@@ -71,7 +71,9 @@ KINDS: Final[dict[int, Kind]] = {
 
 
 def most_descriptors(limits: DeviceLimits, limit: str) -> int:
-    """Returns the most descriptors that a shader may use among those that count against a limit (see ``Kind``)."""
+    """Returns the largest number of descriptors that a shader may use among those that count against a limit (see
+    ``Kind``).
+    """
     per_stage: int = getattr(limits, f"max_per_stage_descriptor_{limit}")
     per_set: int = getattr(limits, f"max_descriptor_set_{limit}")
     return min(per_stage, per_set)

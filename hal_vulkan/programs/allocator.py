@@ -117,7 +117,7 @@ class ProgramAllocator(AnyAllocator):
     """The memory of one VM context; see the base class.
 
     Attributes:
-        budget, kept: the most bytes to keep, and the bytes kept now.
+        budget, kept: the largest number of bytes to keep, and the number kept now.
         returned: the closed buffers that ``collect`` has not processed yet.
     """
 

@@ -82,7 +82,7 @@ class RetiringQueue:
         return result
 
     def end_retirement(self) -> None:
-        """Retires everything when the device closes and may not be called any more. Called by the device."""
+        """Retires everything at the closing of the device, and ends retirement. Called by the device."""
         with self._retire_lock:
             if not self._ended:
                 self._retire_up_to(self.submitted)

@@ -31,7 +31,7 @@ class LookBudget:
     """The time budget for a device's looks.
 
     Attributes:
-        longest: the most seconds for a look on this number of cores; 0 for none.
+        longest: the longest time for a look, in seconds, on this number of cores; 0 for none.
         left: the number of waits until the cores are counted again; each wait decreases it.
         credit: the seconds left for unsuccessful looks.
     """
@@ -46,7 +46,7 @@ class LookBudget:
         self.count_cores()
 
     def count_cores(self) -> None:
-        """Re-reads how many cores may be used: the process may be pinned to one at any time."""
+        """Re-reads the number of usable cores, as the process may be pinned to other cores."""
         self.left = _CORES_FOR
         self.longest = longest_look(core_count())
 

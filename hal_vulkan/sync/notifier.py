@@ -1,9 +1,9 @@
 """The callbacks of one device's semaphores, and the waits of its poll thread.
 
-While work is in flight that callbacks wait for, the device's thread (waits/poll_thread.py) blocks in vkWaitSemaphores
-on the timeline of each queue. The wait set has one entry for each queue, not for each waiter: ten thousand waiters cost
-no more than one. A user's semaphore advances in two ways only: by a host signal, which ``TimelineSemaphore.signal``
-passes on to the notifier, or by a queue, whose own timeline advances with the same submission.
+While callbacks wait for work in flight, the device's thread (waits/poll_thread.py) blocks in vkWaitSemaphores on the
+timeline of each queue. The wait set has one entry for each queue, not for each waiter: ten thousand waiters cost no
+more than one. A user's semaphore advances in two ways only: by a host signal, which ``TimelineSemaphore.signal`` passes
+on to the notifier, or by a queue, whose own timeline advances with the same submission.
 
 The wait is never interrupted. It includes every queue's next completion, even of idle queues, so that new work ends it;
 the shared poll thread makes the calls that a host signal makes due. A wake semaphore in the set would be the obvious

@@ -228,7 +228,8 @@ def load_library() -> Any:
     """Returns the Vulkan library, loaded on first use; ``PUMICE_VULKAN_LIBRARY`` names another file than the platform's
     loader.
 
-    UnavailableError: there is no such library (the message says how to install it), or the file is no Vulkan library.
+    UnavailableError: there is no such library (the message says how to install it), or the file is not a Vulkan
+    library.
     """
     global _library
     with _library_lock:

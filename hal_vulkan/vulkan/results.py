@@ -60,7 +60,7 @@ def error_from_result(result: int, action: str) -> PumiceError:
 def check(result: int, action: str) -> None:
     """Raises the error of a negative ``VkResult``; success codes (timeouts, incomplete) pass.
 
-    Messages of the validation layers take precedence: they say what is wrong.
+    Messages of the validation layers take precedence: they describe the error.
     """
     if pending_validation:
         raise_pending_validation()

@@ -1,4 +1,4 @@
-"""Recorders: what a ``with device.record()`` block collects in place of running it.
+"""Recorders: the calls that a ``with device.record()`` block collects in place of running it.
 
 While a recorder is open, the calls that its thread makes on its device become steps: calls of kernels, copies between
 arrays, fills. ``runtime/recordings`` makes commands of the steps.

@@ -155,7 +155,7 @@ class StagingPool:
             freed.close()
 
     def _take_oldest(self) -> list[Staging]:
-        """Takes the oldest memory of the places that were not used for the longest time, if there is any."""
+        """Takes the oldest memory of the least recently used places, if there is any."""
         places, free = next(iter(self._free.items()))
         if not free:
             del self._free[places]

@@ -105,7 +105,7 @@ def note_uses(lock: threading.Lock, arrays: Sequence[HasUses], written: Sequence
 
 
 def note_all(lock: threading.Lock, used: Sequence[Uses], written: Sequence[Uses], payload: int) -> None:
-    """Notes one submission in all the memory that it uses, and in what it writes."""
+    """Notes one submission in all the memory that it uses and writes."""
     with lock:
         for uses in used:
             if uses.last < payload:

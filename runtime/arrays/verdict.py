@@ -92,7 +92,7 @@ class Verdicts(dict[int, frozenset[Verdict]]):
             _raise_first(verdict for verdict in self._sweep(reached) if not verdict.is_raised)
 
     def _sweep(self, reached: int) -> list[Verdict]:
-        """Drops the good verdicts on finished work up to a payload; returns the failed ones."""
+        """Drops the good verdicts on finished work up to a payload; returns the failed verdicts."""
         self._device.collect_reports()
         failed: list[Verdict] = []
         good: frozenset[Verdict] | None = None

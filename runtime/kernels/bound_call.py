@@ -119,7 +119,7 @@ class Binder:
         self._push = PushConstants(block, kernel, self.names.check_push, push_defaults)
 
     def grid(self, groups: HostGroups) -> Counts | PerElement:
-        """Returns workgroup counts, or the argument that tells them; raises InvalidArgumentError for other values."""
+        """Returns workgroup counts, or the argument that determines them; InvalidArgumentError for other values."""
         return self.names.grid(groups) if isinstance(groups, str) else given_counts(groups, self._kernel)
 
     @property

@@ -120,7 +120,7 @@ class NativeSampling:
     """The native functions of a profile, timed while the cost stays within its share of the calls' time.
 
     Attributes:
-        phase: how many times timing was switched off or on; functions are timed while it is even.
+        phase: the number of times that timing was switched off or on; functions are timed while it is even.
         natives: the times of all functions that were timed.
         queues: the queues whose timestamps also have a share of the calls' time.
     """

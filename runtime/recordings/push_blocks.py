@@ -1,8 +1,8 @@
 """The push constants of a recording in memory, where runs change them without new commands.
 
 The kernels of a recording whose push constants change read them from a buffer: a block for each call. A run that
-changes values writes them into a *slot* of host memory, and submits a copy from there before the recording. So runs
-under way keep their values. A slot is used again when its copy has run.
+changes values writes them into a *slot* of host memory, and submits a copy from there before the recording. So current
+runs keep their values. A slot is used again when its copy has run.
 
 Thread rule: the recording's lock is held.
 """
@@ -156,7 +156,7 @@ class PushBlocks(Closeable):
         self._on_device = data
 
     def close(self) -> None:
-        """Frees the memory once runs under way have finished; idempotent."""
+        """Frees the memory once current runs have finished; idempotent."""
         for slot in self._slots:
             slot.close()
         self._slots.clear()

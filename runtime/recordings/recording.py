@@ -189,7 +189,7 @@ class Recording:
         self._run(times, {**values, **named} if values else named)
 
     async def run_async(self, values: Mapping[str, Value] | None = None, /, *, times: int = 1, **named: Value) -> None:
-        """Does ``run``, and returns when the work is done; blocks nothing meanwhile.
+        """Performs ``run`` and waits for the work; blocks nothing meanwhile.
 
         Raises:
             FailedPreconditionError: the device's calls are being recorded; other errors as for ``run``.
@@ -311,7 +311,7 @@ class Recording:
     # -- end -----------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Frees the commands once runs under way have finished, and forgets the arrays; idempotent."""
+        """Frees the commands once current runs have finished, and forgets the arrays; idempotent."""
         with self._lock:
             self._state = _CLOSED
             self._steps = self._native = ()

@@ -86,7 +86,7 @@ class Donation:
         return f"{self._signature.name}: cannot donate argument {argument.position} ({argument}): {problem}"
 
     def _check_wait(self, wait: Fence | HalFence) -> None:
-        """Rejects fences of other devices: work behind them is submitted later, when the arrays are closed."""
+        """Rejects fences of other devices: work after them is submitted later, when the arrays are closed."""
         devices = {array.device.hal for array in self.arrays.values()}
         for semaphore, value in points_of(wait):
             if semaphore.device not in devices and semaphore.reached < value:

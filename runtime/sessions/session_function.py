@@ -55,8 +55,8 @@ class SessionFunction(FunctionBinding):
                 offset the device cannot bind are copied on the device.
             out: an array for each tensor among the results, a tuple of several, which the results are written to and
                 which are returned. They are on a device of the session, writable, of the results' shapes and dtypes,
-                and share no memory with each other or with arguments. docs/out-parameters.md says which modules write
-                them in place; other results are copied on the device.
+                and share no memory with each other or with arguments. docs/out-parameters.md lists the modules that
+                write them in place; other results are copied on the device.
             donate: the numbers or names of arguments whose memory the program may take for its results. These arrays
                 are closed if the call succeeds. Views and arrays that share memory with other arguments are refused;
                 values that are not arrays on a device are ignored.
@@ -76,8 +76,8 @@ class SessionFunction(FunctionBinding):
             scalars (bools where declared ``i1``).
 
         Raises:
-            InvalidArgumentError: an argument differs from its declaration; the message says which, what was declared
-                and what came.
+            InvalidArgumentError: an argument differs from its declaration; the message has the argument, the declared
+                type and the actual type.
             DeadlineExceededError: the time passed; everything of the call is released.
             FailedPreconditionError: another thread is using the session.
             ClosedError: the session or an array was closed.

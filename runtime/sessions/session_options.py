@@ -31,13 +31,13 @@ class SessionOptions:
     Attributes:
         parameters: the values that programs load by scope and key (``io_parameters``): for each scope an index, the
             path of an ``.irpa``, ``.safetensors``, ``.gguf``, ``.npy`` or ``.npz`` file, or arrays by key.
-        max_stack_depth: the most nested calls of an invocation.
+        max_stack_depth: the largest number of nested calls of an invocation.
         concurrent: whether calls may overlap, from several threads or asynchronously. Otherwise asynchronous calls
             queue, and a second thread is rejected.
         builtin_modules: the names of the built-in modules that programs may import from; each is added when needed.
-        max_memory: the most bytes of device memory that the session's programs may hold at once: constants, transients,
-            and kept results. ``None`` means no limit, for this and the next two options.
-        max_host_memory: the most bytes that their buffers, lists and globals may hold on the host at once.
+        max_memory: the largest number of bytes of device memory that the session's programs may hold at once:
+            constants, transients, and kept results. ``None`` means no limit, for this and the next two options.
+        max_host_memory: the largest number of bytes that their buffers, lists and globals may hold on the host at once.
         max_time: the longest time of a call in seconds, whatever its ``timeout``, and of a module's initializers.
 
     Raises:

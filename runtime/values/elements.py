@@ -58,7 +58,7 @@ _Decoded = TypeVar("_Decoded")
 
 
 def _each(decode: Callable[[str], _Decoded], tokens: list[str]) -> list[_Decoded]:
-    """Decodes each token; the ``ValueError`` of ``decode`` says what was expected."""
+    """Decodes each token; the ``ValueError`` of ``decode`` names the expected form."""
     values: list[_Decoded] = []
     for index, token in enumerate(tokens):
         try:
@@ -69,7 +69,7 @@ def _each(decode: Callable[[str], _Decoded], tokens: list[str]) -> list[_Decoded
 
 
 def integer(token: str, low: int, high: int) -> int:
-    """Returns the integer of a token; the message of a ValueError says what was expected."""
+    """Returns the integer of a token; the message of a ValueError names the expected form."""
     match = _INTEGER.fullmatch(token)
     if match is None or len(token) > _MAX_DIGITS:
         raise ValueError(f"an integer of {low} to {high}")
@@ -82,7 +82,7 @@ def integer(token: str, low: int, high: int) -> int:
 
 
 def real(token: str) -> float:
-    """Returns the number of a token in binary64; the message of a ValueError says what was expected."""
+    """Returns the number of a token in binary64; the message of a ValueError names the expected form."""
     if _DECIMAL.fullmatch(token) or _SPECIAL.fullmatch(token):
         return float(token)
     if _HEX_FLOAT.fullmatch(token):

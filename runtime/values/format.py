@@ -33,7 +33,7 @@ def format_value(
         value: an array of any shape (``"2x2xf32=[1 2][3 4]"``, shape ``()`` as ``"f32=INF"``), a NumPy scalar or
             Python number (a VM value: ``"f32=inf"``), or ``None`` (``"(null)"``). A Python ``int`` is an i32 if it
             fits, else an i64; a ``float`` an f32 if that is exact, else an f64.
-        max_elements: the most elements to print before ``...``; ``None`` prints all.
+        max_elements: the largest number of elements to print before ``...``; ``None`` prints all.
         element_type: the elements' type if the dtype is ambiguous (``SINT_32``).
     """
     if value is None:

@@ -2,7 +2,7 @@
 
 llvmpipe, the software driver of Mesa, runs invocations together as a SIMD vector, and the vector has one counter for
 all its loops. The counter starts at 65,535, and each pass of any loop decrements it. Once it is used up, the current
-loop ends after the pass under way, whatever its condition says, and every later loop ends after its first pass. Source:
+loop ends after the current pass, regardless of its condition, and every later loop ends after its first pass. Source:
 Mesa, ``lp_exec_endloop`` in src/gallium/auxiliary/gallivm/lp_bld_ir_common.c; seen with version 22.3.
 
 So the pass need not count iterations. Each outermost loop is followed by a *sentinel*, a loop of three passes. Its

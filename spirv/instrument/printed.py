@@ -15,8 +15,8 @@ record that has no room is left out, and its line still counted. A record is
 - the values of the arguments.
 
 Formats are those of C, with the vectors of GL_EXT_debug_printf (``%v3f``, ``%1.2v4f``). The types of arguments are
-known: they say how many bits there are, whatever the length of a specifier (``%lu``, ``%ul``), and an integer under
-``%f`` or a float under ``%d`` is shown as the number that it is.
+known: they determine the number of bits, regardless of the length of a specifier (``%lu``, ``%ul``), and an integer
+under ``%f`` or a float under ``%d`` is shown as the number that it is.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 A report is a storage buffer of 32-bit words, the same for all invocations of a pipeline:
 
-- words 0 to 3 are written by the host: the number of the kernel, a word that is not used, and the address of its table
-  of ranges;
-- each site has ``SITE_WORDS`` words behind these, by its number in the table that the pass returns.
+- words 0 to 3 are written by the host: the number of the kernel, an unused word, and the address of its table of
+  ranges;
+- each site has ``SITE_WORDS`` words after these, by its number in the table that the pass returns.
 
 The words of a site are
 
@@ -12,8 +12,8 @@ The words of a site are
 - words 1 to 3: the global invocation id of a wrong access;
 - words 4 and 5: an index, its low word first, and word 6 the limit that it exceeds.
 
-An invocation reports its first failure only, and a site has the report of one invocation. The sites tell which failure
-comes first in the program.
+An invocation reports its first failure only, and a site has the report of one invocation. The sites show the failure
+that comes first in the program.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def without_hints(code: bytes, extensions: frozenset[str]) -> bytes:
 def without_debug_info(code: bytes) -> bytes:
     """Returns a module without instructions that describe its source; the same bytes if it has none.
 
-    What it prints stays.
+    Its prints stay.
     """
     return _without(code, frozenset(), (_NON_SEMANTIC, _OPENCL_DEBUG), kept_set=_PRINT)
 

@@ -1,7 +1,7 @@
 """Values that leave loops, for a driver that loses them where its invocations leave at different times.
 
-Drivers for CPUs run invocations together, as lanes of vectors, until the last one has left a loop. What a lane had when
-it left is safe in phis, which a driver writes for active lanes alone. Later iterations overwrite every other value of
+Drivers for CPUs run invocations together, as lanes of vectors, until the last one has left a loop. A lane's values at
+its exit are safe in phis, which a driver writes for active lanes alone. Later iterations overwrite every other value of
 the loop, and there a load gives inactive lanes nothing. So a value is lost that is used after the loop and is neither a
 phi of the loop's header nor a phi of several exits: in ``do`` loops, and where a single ``break`` follows an
 assignment. Seen in Mesa 22.3 (llvmpipe) and in SwiftShader of Chromium 156, whose optimizers first replace variables by

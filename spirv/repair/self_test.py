@@ -165,7 +165,7 @@ def _computed(builder: Builder, kind: Kind, case: Case, value: Id) -> Id:
 
 
 def _loaded_last(builder: Builder, source: int, lane: Id) -> Id:
-    """Returns what a loop loads in its last iteration, which is another for each lane."""
+    """Returns the value that a loop loads in its last iteration, which is another for each lane."""
 
     def step(values: Sequence[Id]) -> tuple[list[Id], Id]:
         word = builder.load(source, values[0])

@@ -1,9 +1,9 @@
 """Bindings of HLSL's and Slang's resources, after the compiler has assigned them.
 
-A register is the binding of its number; what has none gets a free one from the compiler. Registers count from 0 for
-each kind of resource, where Vulkan has one row of bindings a set. So where two kinds share a number, the kinds are
-shifted apart. Compilers differ in the counters of append and consume buffers, which have neither register nor name in
-the source.
+A register is the binding of its number; a resource without a register gets a free binding from the compiler. Registers
+count from 0 for each kind of resource, where Vulkan has one row of bindings a set. So where two kinds share a number,
+the kinds are shifted apart. Compilers differ in the counters of append and consume buffers, which have neither register
+nor name in the source.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""HLSL as FXC and dxc take it, in the words of Slang.
+"""Translates HLSL for FXC and dxc to Slang's dialect.
 
 Slang is stricter than the compilers of Direct3D: it has no conversion that truncates a vector, no ``unsigned int``, no
 counter of a structured buffer, and so on. `DECLARATIONS` has what a declaration can give. `translated` rewrites the

@@ -113,7 +113,7 @@ class Compiler(ABC):
         return text
 
     def finished(self, code: bytes, job: Job) -> bytes:
-        """Returns the module made of what the compiler wrote."""
+        """Returns the module made from the compiler's output."""
         del job
         return code
 

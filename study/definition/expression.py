@@ -113,7 +113,7 @@ class Expression:
         object.__setattr__(self, "_tree", tree)
 
     def check_names(self, known: Iterable[str]) -> None:
-        """Raises InvalidArgumentError unless all names are known; the message lists the known ones."""
+        """Raises InvalidArgumentError unless all names are known; the message lists the known names."""
         known = list(known)
         for name in sorted(self.names.difference(known)):
             listed = ", ".join(known) or "none"

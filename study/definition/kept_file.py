@@ -39,7 +39,7 @@ class KeptFile:
 
     @classmethod
     def of(cls, name: str, content: bytes, role: str) -> KeptFile:
-        """Makes the file of a content."""
+        """Makes the file from its content."""
         return cls(name, hashlib.sha256(content).hexdigest(), len(content), content, role)
 
     @classmethod

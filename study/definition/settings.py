@@ -43,13 +43,13 @@ class Sampling:
     noise_limit: float = _setting(0.05, "relative standard error above which a finished point counts as too noisy")
     resolution: float = _setting(
         0.025,
-        "of two versions: their ratio's interval is to be at most this far to either side, as a fraction; a pair that "
-        "ends with a wider one counts as too noisy",
+        "of two versions: the largest half-width of their ratio's interval, as a fraction; a pair that ends with a "
+        "wider interval counts as too noisy",
         1e-6,
     )
     statistic: Literal["minimum", "median", "p90", "p95", "p99", "p99.9"] = _setting(
         "median",
-        "of two versions: what is compared, `minimum`, `median`, `p90`, `p95`, `p99` or `p99.9`; others than the "
+        "of two versions: the compared figure, `minimum`, `median`, `p90`, `p95`, `p99` or `p99.9`; others than the "
         "median take more samples, `p99` at least 1600 of each side",
         choices=("minimum", "median", "p90", "p95", "p99", "p99.9"),
     )

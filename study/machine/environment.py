@@ -37,7 +37,7 @@ _LIMITS: Final = (
 
 
 def environment_facts() -> dict[str, object]:
-    """Returns current facts of the host and the process; None for unknown ones."""
+    """Returns current facts of the host and the process; None for unknown facts."""
     return {
         "pumice": _version("pumice"),
         "python": f"{platform.python_implementation()} {platform.python_version()}",

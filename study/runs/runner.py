@@ -46,7 +46,7 @@ class RunProgress(Progress, Protocol):
     """A ``Progress`` that also receives the plan, once, and each pass before its points."""
 
     def planned(self, passes: Sequence[Pass], points: int, repeats: int) -> None:
-        """Receives the remaining passes, the number of the study's points without the other side's, and the number of
+        """Receives the remaining passes, the number of the study's points excluding the other side, and the number of
         times to measure each.
         """
 

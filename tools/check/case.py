@@ -49,7 +49,7 @@ class Ending(enum.Enum):
 
 
 class SkipCase(Exception):
-    """The device lacks a requirement of the case; the text says which."""
+    """The device lacks a requirement of the case; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)

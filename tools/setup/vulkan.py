@@ -124,7 +124,7 @@ def missing(findings: Findings, tools: Sequence[Component], *, validation: bool)
 
 
 def installer() -> tuple[str, ...] | None:
-    """Returns the ``apt-get`` command, without prompts; ``None`` where it is absent or not permitted."""
+    """Returns the ``apt-get`` command, without prompts; ``None`` if it is absent or not permitted."""
     if shutil.which("apt-get") is None:
         return None
     quiet = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-o", "Dpkg::Use-Pty=0")

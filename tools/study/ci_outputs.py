@@ -116,7 +116,7 @@ def write_annotations(judged: Judgement) -> None:
 
 
 def workflow_commands(judged: Judgement) -> Iterator[str]:
-    """Yields the workflow commands; the last command of a level states how many more there are."""
+    """Yields the workflow commands; the last command of a level has the number of further commands."""
     levels: dict[str, list[JudgedPoint]] = {"error": [], "warning": [], "notice": []}
     for compared in judged.points:
         if judged.fails(compared):

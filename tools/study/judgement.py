@@ -61,7 +61,7 @@ class JudgedPoint:
 
     @property
     def left_out(self) -> tuple[int, ...]:
-        """Returns how many samples of each side are not compared; ``""`` without a comparison."""
+        """Returns the number of samples of each side that are not compared; ``""`` without a comparison."""
         point, compared = self.point, self.point.comparison
         return (point.a.count - compared.count_a, point.b.count - compared.count_b) if compared else ()
 

@@ -1,4 +1,4 @@
-"""A position in a line of VM assembly, and errors that say what was expected there."""
+"""A position in a line of VM assembly, and errors that name the expected text."""
 
 from __future__ import annotations
 

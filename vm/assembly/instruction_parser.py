@@ -177,7 +177,7 @@ class InstructionParser:
         return data
 
     def _listed(self, kind: TokenKind, read: Callable[[], int]) -> tuple[int, ...]:
-        """Returns values separated by commas, as long as the next token is of a kind."""
+        """Returns values separated by commas; stops at the first token of another kind."""
         first = self._cursor.next
         values: list[int] = []
         while self._cursor.next.kind is kind or (values and self._cursor.next.text == ","):

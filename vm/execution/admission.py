@@ -258,7 +258,7 @@ class ContextGate:
         return ticket
 
     def drop(self, turn: Turn) -> None:
-        """Does ``give_back`` for finalizers, which may run at any point and under any lock, so it only appends to a
+        """Performs ``give_back`` for finalizers, which may run at any point and under any lock, so it only appends to a
         list.
         """
         self._dropped.append(turn)

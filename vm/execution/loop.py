@@ -90,7 +90,7 @@ class Loop(Closeable, ABC):
         self._run(callback)
 
     def start(self, callback: LoopCallback) -> None:
-        """Does ``call`` for the first step of an invocation; a loop may run it immediately."""
+        """Performs ``call`` for the first step of an invocation; a loop may run it immediately."""
         self.call(callback)
 
     def _run(self, callback: LoopCallback, error: Exception | None = None) -> None:

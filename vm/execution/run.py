@@ -75,7 +75,7 @@ class Run(Turn):
         context: the context of the function; its gate has the turns.
         values: the VM's values.
         policy: the order among the context's other invocations; ``None`` means that of a synchronous call.
-        timeout: the seconds for everything; ``None`` means no limit.
+        timeout: the time limit of the whole invocation in seconds; ``None`` means no limit.
         stays: whether the driver blocks in the thread of the run's steps.
         on_wait: the behaviour of native functions that wait (waits/wait_frame.py); they block only without a deadline.
 
@@ -262,7 +262,7 @@ class Run(Turn):
         self._values = ()
 
     def drop(self) -> None:
-        """Does ``close`` for finalizers, which may run at any point and under any lock."""
+        """Performs ``close`` for finalizers, which may run at any point and under any lock."""
         stack, self.stack = self.stack, None
         if stack is not None:
             stack.abort()

@@ -101,7 +101,7 @@ class Invocation(Latch):
         observer: InvocationObserver | None = None,
         wait: WaitMode | None = None,
     ) -> Invocation:
-        """Does ``create`` for the runtime.
+        """Performs ``create`` for the runtime.
 
         Args:
             values: a function that makes the VM's values when the invocation begins.

@@ -21,7 +21,7 @@ TYPES: Final = {"i": "i32", "I": "i64", "f": "float", "F": "double", "r": "i64"}
 
 
 class Value(NamedTuple):
-    """The value of a variable in the block that is being written."""
+    """The value of a variable in the current block."""
 
     text: str
     is_bit: bool = False  # whether it is an i1 that represents an i32

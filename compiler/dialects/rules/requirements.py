@@ -1,4 +1,4 @@
-"""Helpers of rules: operands as tensors, lengths that agree, and errors that state what was expected."""
+"""Helpers of rules: operands as tensors, lengths that agree, and errors that name the expected value."""
 
 from __future__ import annotations
 

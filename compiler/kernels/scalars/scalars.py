@@ -116,7 +116,7 @@ class Scalars:
     Attributes:
         builder: the builder of the module.
         target: the target of the kernel.
-        repeats: how many times the current instructions run: the product of the enclosing loops' counts.
+        repeats: the number of times that the current instructions run: the product of the enclosing loops' counts.
         iterations: the iterations of all loops of an invocation.
     """
 

@@ -34,15 +34,17 @@ class Target:
             subnormals. Without it conversions use integers. Arithmetic is in f32 either way.
         float_controls: whether conversions to f16 round this way if a kernel requests it, for floats of every width.
         workgroup_size: the number of invocations in a workgroup.
-        max_groups: the most workgroups in each dimension of a dispatch.
-        max_loop_iterations: the most iterations of all loops of an invocation. lavapipe ends loops after 65,535.
+        max_groups: the largest number of workgroups in each dimension of a dispatch.
+        max_loop_iterations: the largest number of iterations of all loops of an invocation. lavapipe ends loops after
+            65,535.
         family: a group of similar devices: ``"cpu"``, ``"nvidia"``, …, of ``device_target.FAMILY_NAMES``.
         compute_units: the number of units that run workgroups at a time: multiprocessors, or threads of a CPU.
         subgroup_size: the number of invocations in a subgroup; 1 if unknown.
         subgroup_operations: the groups of subgroup operations available in compute shaders, sorted, by their names in
             ``VkSubgroupFeatureFlagBits``: ``"arithmetic"``, ``"shuffle"``, ….
         shared_memory: the number of bytes that the invocations of a workgroup share.
-        max_workgroup_invocations: the most invocations of a workgroup, in total and in its first dimension.
+        max_workgroup_invocations: the largest number of invocations of a workgroup, in total and in its first
+            dimension.
         int8_dot: whether the device has ``shaderIntegerDotProduct``.
         cooperative_matrices: the matrix shapes that subgroups multiply.
         whole_vectors: whether a load from a subgroup-uniform address is one load for all invocations. The driver must

@@ -44,7 +44,7 @@ def _partial_type(operation: Operation) -> TensorType:
 
 
 def _most_products(operation: Operation, count: int, target: Target) -> int:
-    """Returns the most products that an invocation sums; less if a split keeps the target busy."""
+    """Returns the largest number of products that an invocation sums; fewer if a split keeps the target busy."""
     results = tensor_of(operation.results[0]).count
     if isinstance(results, Size):
         return MAX_PRODUCTS

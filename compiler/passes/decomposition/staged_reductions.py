@@ -42,7 +42,7 @@ def in_stages(builder: Builder, operation: Operation) -> Values | None:
 
 
 def most_reduced(body: Block) -> int:
-    """Returns the most elements that an invocation reduces, in view of the loops in the body."""
+    """Returns the largest number of elements that an invocation reduces, given the loops in the body."""
     return max(2, MAX_ALONE // (1 + sum(iterations_of(operation) for operation in body.operations)))
 
 

@@ -40,7 +40,7 @@ _MAX_PAIRS: Final = 1 << 20
 
 
 def most_looks(body: Block) -> int:
-    """Returns the most updates that an element may inspect, by the cost of the body."""
+    """Returns the largest number of updates that an element may inspect, by the cost of the body."""
     return MAX_UPDATES // (1 + sum(iterations_of(operation) for operation in body.operations))
 
 

@@ -52,7 +52,7 @@ class Cluster:
         inputs: the values that they use and do not define.
         has_loop: whether an operation loops.
         has_scratch: whether an operation has scratch memory.
-        max_places: how many times a joining operation may be computed.
+        max_places: the number of times that a joining operation may be computed.
         places: the numbers of the uses for which each operation is computed; the root has ``_ROOT``.
         depths: the nesting depth of each operation in structures.
         followed: the operations whose elements each contribute to one element of the root.

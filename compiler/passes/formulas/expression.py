@@ -166,7 +166,7 @@ class Matrix(Expression):
         return type(self)(builder, self.value)
 
     def of(self, value: Value) -> Self:
-        """Makes a value a matrix with this matrix's builder."""
+        """Wraps a value as a matrix, with this matrix's builder."""
         return type(self)(self.builder, value)
 
     def _aligned(self, *operands: Expression | float) -> list[Value | complex]:

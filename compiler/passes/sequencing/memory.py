@@ -39,7 +39,7 @@ class Plan:
     Attributes:
         offsets: the byte offset of each buffer; a slot number if the buffer's size is call-dependent.
         size: the arena's size in bytes.
-        lower_bound: the most live bytes at any step, a lower bound of every plan.
+        lower_bound: the largest number of live bytes at any step, a lower bound of every plan.
         total: the number of bytes of all buffers without sharing.
         buffers: the buffers.
         slots: the sizes of slots after the buffers of known sizes. One buffer at a time is alive in a slot.
@@ -119,7 +119,10 @@ def _events(buffers: Sequence[Interval]) -> list[tuple[int, bool, int]]:
 
 
 def _sweep(events: Sequence[tuple[int, bool, int]], sizes: Sequence[int]) -> tuple[_Placed, int, int]:
-    """Places buffers in order of birth; also returns the most live bytes, and the number of pairs live together."""
+    """Places buffers in order of birth.
+
+    Also returns the largest number of live bytes, and the number of pairs live together.
+    """
     offsets = [0] * len(sizes)
     alive: list[tuple[int, int]] = []
     end = held = most = pairs = 0

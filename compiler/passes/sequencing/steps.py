@@ -273,7 +273,7 @@ def recorded_size(steps: Sequence[Step]) -> int | None:
 
 
 def rounds_together(body: Sequence[Step], wanted: int) -> int:
-    """Returns how many iterations of recorded steps go into one command buffer, from 1 to ``wanted``.
+    """Returns the number of iterations of recorded steps in one command buffer, from 1 to ``wanted``.
 
     A driver's watchdog may end a long submission, so its arithmetic operations and bytes are bounded, too.
     """

@@ -46,7 +46,7 @@ def verify_boundary(function: Operation, source: SourceText) -> None:
     """Checks that an exported function takes and returns tensors of scalars.
 
     Raises:
-        CompileError: an argument or a result is no tensor of scalars; the error is at the function.
+        CompileError: an argument or a result is not a tensor of scalars; the error is at the function.
     """
     type = _function_type(function)
     name = function.attributes.get("sym_name")

@@ -44,7 +44,7 @@ def stored_bits(region: KernelRegion, spaces: Mapping[Value, Space]) -> list[int
 
 
 def width_of(region: KernelRegion, shape: RowShape, spaces: Mapping[Value, Space]) -> int:
-    """Returns how many neighbours fill an access in every call."""
+    """Returns the number of neighbours that fill an access in every call."""
     width = most_width_of(region, shape, spaces)
     while not is_multiple(shape.length, width):
         width //= 2
@@ -52,7 +52,7 @@ def width_of(region: KernelRegion, shape: RowShape, spaces: Mapping[Value, Space
 
 
 def most_width_of(region: KernelRegion, shape: RowShape, spaces: Mapping[Value, Space]) -> int:
-    """Returns how many neighbours fill an access if a call-dependent length is a multiple of that number."""
+    """Returns the number of neighbours that fill an access if a call-dependent length is a multiple of that number."""
     inputs = [value for value in region.block.arguments if spaces.get(value) is Space.ELEMENTS]
     bits = min([storage_bits(scalar_of(value)) for value in inputs] + stored_bits(region, spaces), default=32)
     width = max(access_bits(region.target) // bits, 1)

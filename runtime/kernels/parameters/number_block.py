@@ -1,4 +1,4 @@
-"""Blocks of plain numbers and vectors, packed without NumPy: ten times as fast as the general way (``block.py``)."""
+"""Blocks of plain numbers and vectors, packed without NumPy: ten times as fast as ``block.py``."""
 
 from __future__ import annotations
 

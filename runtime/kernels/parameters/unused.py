@@ -41,7 +41,7 @@ class Unused:
         self._noted: set[str] = set()
 
     def without_named(self, named: Named, push: Push) -> tuple[Named, Push]:
-        """Returns named arguments and push constants without the unused ones."""
+        """Returns named arguments and push constants without unused ones."""
         dropped = named.keys() & (self._names | self._push)
         if isinstance(push, Mapping) and (more := push.keys() & self._push):
             push = {name: value for name, value in push.items() if name not in more} or None

@@ -1,6 +1,6 @@
 """The commit of a study's files, from git; and the order of commits.
 
-git runs as a program. Without git, a repository or an answer nothing is known, which is not an error.
+git runs as a separate program. If git, a repository or an answer is missing, nothing is known; this is not an error.
 """
 
 from __future__ import annotations
