@@ -12,6 +12,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from .hlsl_structures import OPENING, closing, with_slang_structures
+
 _SCALARS: Final = ("float", "int", "uint", "half", "double")
 _TOKENS: Final = re.compile(
     r'"(?:\\.|[^"\\])*"|[A-Za-z_]\w*|\.?\d(?:[eE][+-]|[\w.])*|<<=|>>=|::|->|\+\+|--|&&|\|\||[-+*/%&|^!=<>]=|<<|>>|\S'
@@ -31,11 +33,26 @@ _WORDS: Final = {
         for shape in ("", *"1234", *(f"{rows}x{columns}" for rows in "1234" for columns in "1234"))
     },
 }
+# What a global constant has that is static already, or may not be.
+_STATIC: Final = frozenset({"static", "constant_id", "SpecializationConstant"})
 _HINTS: Final = frozenset({"branch", "flatten", "fastopt", "call", "forcecase", "allow_uav_condition"})
 _CHANNELS: Final = {"r": "x", "g": "y", "b": "z", "a": "w"}
 # Words before a name that is used, not declared.
 _NO_TYPES: Final = frozenset({"return", "else", "do", "case", "in", "out", "inout", "goto"})
-_OPEN: Final = {"(": ")", "[": "]", "{": "}"}
+_QUALIFIERS: Final = frozenset(
+    {
+        "static",
+        "extern",
+        "uniform",
+        "groupshared",
+        "precise",
+        "volatile",
+        "inline",
+        "row_major",
+        "column_major",
+        "shared",
+    }
+)
 _COUNTED: Final = {"IncrementCounter": "pumice_increment", "DecrementCounter": "pumice_decrement"}
 _COUNTERS: Final = (
     "uint pumice_increment ( RWStructuredBuffer < uint > counter ) "
@@ -67,7 +84,19 @@ def _exponents() -> str:
     )
 
 
-DECLARATIONS: Final = f"{_conversions()}{_exponents()}\n"
+def _atomics() -> str:
+    lines = []
+    for name in ("Add", "And", "Or", "Xor", "Min", "Max", "Exchange", "CompareExchange"):
+        for of, other in (("int", "uint"), ("uint", "int")):
+            compare, compared = (f"{of} compare, ", "compare, ") if name.startswith("Compare") else ("", "")
+            lines.append(
+                f"void Interlocked{name}(__ref {of} memory, {compare}{of} value, out {other} original) "
+                f"{{ {of} o; Interlocked{name}(memory, {compared}value, o); original = {other}(o); }}"
+            )
+    return "\n".join(lines)
+
+
+DECLARATIONS: Final = f"{_conversions()}{_exponents()}\n{_atomics()}\n"
 """Conversions that truncate vectors, implicit as in HLSL, after which any other overload is preferred; and functions of
 HLSL that Slang declares otherwise.
 """
@@ -80,17 +109,33 @@ def translated(text: str, entry_point: str | None) -> str:
         text: the source without directives.
         entry_point: the kernel's name; functions of the same name get another.
     """
-    tokens = _with_plain_enumerators(_with_words(_TOKENS.findall(text)))
+    tokens = _with_plain_enumerators(_with_words(_without_unused_templates(_TOKENS.findall(text))))
     tokens = _with_static_constants(tokens)
     tokens = _with_distinct_types(tokens)
     if entry_point is not None:
         tokens = _with_distinct_entry(tokens, entry_point)
-    tokens = _with_loop_variables(tokens)
+    tokens = with_slang_structures(_with_loop_variables(tokens))
     tokens, counters = _with_counters(tokens)
     declared = "".join(f"RWStructuredBuffer < uint > {name} ;\n" for name in counters)
     # A line for each statement: messages and reports quote lines.
     body = re.sub(r"(?<=[;{}]) ", "\n", " ".join(tokens))
     return f"{body}\n{declared}{_COUNTERS if counters else ''}"
+
+
+def _without_unused_templates(tokens: Sequence[str]) -> list[str]:
+    """Removes templates of functions that nothing names, which need not compile for Direct3D's compilers."""
+    result = list(tokens)
+    position = 0
+    while position < len(result):
+        if result[position] == "template":
+            parameters = next((n for n in range(position, len(result)) if result[n] in ("(", "{", ";")), position)
+            name, end = result[parameters - 1], _statement_end(result, closing(result, parameters) + 1)
+            if result[parameters] == "(" and result.count(name) == result[position:end].count(name):
+                del result[position:end]
+                position = 0  # it may have named another
+                continue
+        position += 1
+    return result
 
 
 def _with_words(tokens: Sequence[str]) -> list[str]:
@@ -109,6 +154,9 @@ def _with_words(tokens: Sequence[str]) -> list[str]:
             position += 2
         elif token in ("Buffer", "RWBuffer") and following != "<":
             result += [token, "<", "float4", ">"]
+        elif following == "const" and _NAME.fullmatch(token) and token not in _QUALIFIERS and token not in _NO_TYPES:
+            result += ["const", token]
+            position += 1
         elif token == "using" and tokens[position + 2 : position + 3] == ["="] and ";" in tokens[position:]:
             end = tokens.index(";", position)
             result += ["typedef", *tokens[position + 3 : end], following, ";"]
@@ -140,7 +188,7 @@ def _with_plain_enumerators(tokens: Sequence[str]) -> list[str]:
             continue
         name, *base = tokens[position + 1 : opening] or ["", ":", "int"]
         kind = base[-1] if base else "int"
-        end = _closing(tokens, opening)
+        end = closing(tokens, opening)
         if name not in ("", ":"):
             enumerations.add(name)
             result += ["typedef", kind, name, ";"]
@@ -156,7 +204,7 @@ def _enumerators(tokens: Sequence[str], kind: str) -> list[str]:
     while position < len(tokens):
         end = position
         while end < len(tokens) and tokens[end] != ",":
-            end = _closing(tokens, end) + 1 if tokens[end] in _OPEN else end + 1
+            end = closing(tokens, end) + 1 if tokens[end] in OPENING else end + 1
         name, *value = tokens[position:end]
         value = value[1:] or ([previous, "+", "1"] if previous else ["0"])
         result += ["static", "const", kind, name, "=", "(", kind, ")", "(", *value, ")", ";"]
@@ -177,7 +225,7 @@ def _with_static_constants(tokens: Sequence[str]) -> list[str]:
         elif token == "}" and blocks:
             blocks.pop()
         parentheses += (token == "(") - (token == ")")
-        if token == "const" and all(blocks) and not parentheses and "static" not in tokens[start : position + 2]:
+        if token == "const" and all(blocks) and not parentheses and _STATIC.isdisjoint(tokens[start : position + 2]):
             end = next((n for n in range(position, len(tokens)) if tokens[n] in (";", "{", "(")), len(tokens))
             if "=" in tokens[position : end + 1] or tokens[end - 1 : end] == ["="]:
                 result.append("static")
@@ -229,34 +277,24 @@ def _with_distinct_entry(tokens: Sequence[str], entry_point: str) -> list[str]:
     return [f"{token}_function" if n in calls and n not in kernels else token for n, token in enumerate(tokens)]
 
 
-def _closing(tokens: Sequence[str], start: int) -> int:
-    """Returns the position of the bracket that closes the one at ``start``."""
-    depth = 0
-    for position in range(start, len(tokens)):
-        depth += (tokens[position] in _OPEN) - (tokens[position] in (")", "]", "}"))
-        if not depth:
-            return position
-    return len(tokens) - 1
-
-
 def _statement_end(tokens: Sequence[str], start: int) -> int:
     """Returns the position after the statement at ``start``."""
     while start < len(tokens):
         token = tokens[start]
         if token == "[":  # an attribute
-            start = _closing(tokens, start) + 1
+            start = closing(tokens, start) + 1
         elif token in ("for", "while", "switch", "if"):
-            end = _statement_end(tokens, _closing(tokens, start + 1) + 1)
+            end = _statement_end(tokens, closing(tokens, start + 1) + 1)
             if token != "if" or tokens[end : end + 1] != ["else"]:
                 return end
             start = end + 1
         elif token == "{":
-            return _closing(tokens, start) + 1
+            return closing(tokens, start) + 1
         elif token == "do":
             return _statement_end(tokens, _statement_end(tokens, start + 1))
         else:
             while start < len(tokens) and tokens[start] != ";":
-                start = _closing(tokens, start) + 1 if tokens[start] in _OPEN else start + 1
+                start = closing(tokens, start) + 1 if tokens[start] in OPENING else start + 1
             return start + 1
     return start
 
@@ -283,7 +321,7 @@ def _hoisted(tokens: list[str], loop: int) -> int:
         return loop
     start = loop
     while tokens[start - 1] == "]":  # attributes
-        start = max(n for n in range(start) if tokens[n] == "[" and _closing(tokens, n) == start - 1)
+        start = max(n for n in range(start) if tokens[n] == "[" and closing(tokens, n) == start - 1)
     del tokens[loop + 2 : semicolon]
     tokens[start:start] = [*declaration, ";"]
     return loop + len(declaration) + 1

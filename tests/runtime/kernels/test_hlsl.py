@@ -95,6 +95,41 @@ CASES: dict[str, tuple[str, str, list[float]]] = {
         "[branch] switch (id.x) { case 0: o[0] = 3; break; default: o[0] = 4; } [flatten] if (id.x < 1) o[1] = 5;",
         [3, 5],
     ),
+    "methods that change members": (
+        "struct Sum { float total; float parts[2]; float2 at; void add(float x) { total += x; parts[1] = x; at.y = x; }"
+        "void twice(float x) { add(x); this.add(x); } float mean() { float total_of = total; return total_of / 2; } };"
+        "Sum made() { Sum s; s.total = 8; s.parts[0] = s.parts[1] = 0; s.at = 0; return s; }",
+        "Sum s = made(); s.twice(3); o[0] = s.total; o[1] = s.parts[1] + s.at.y; o[2] = made().mean();",
+        [14, 6, 4],
+    ),
+    "methods outside of their structures": (
+        "struct Pair { float a; float b; float sum(); void set(float x, float y); static Pair of(float x); };"
+        "float Pair::sum() { return a + b; } void Pair::set(float x, float y) { a = x; b = y; }"
+        "Pair Pair::of(float x) { Pair p; p.a = x; p.b = x; return p; }",
+        "Pair p = Pair::of(2); o[0] = p.sum(); p.set(3, 4); o[1] = p.sum();",
+        [4, 7],
+    ),
+    "declarations in another order": (
+        "struct Later; float f(Later s, float const x); struct Later { float a; };"
+        "template<typename T> T unused(T x) { return x.missing; }"
+        "float f(Later s, uint const pass) { return s.a + pass; }"
+        "[[vk::constant_id(3)]] const uint setting = 4;",
+        "Later s; s.a = 2; o[0] = f(s, 3u); o[1] = setting;",
+        [5, 4],
+    ),
+    "structures without names": (
+        "groupshared struct { float2 at; float w; } shared_values[4]; typedef struct { float a; } Named;",
+        "shared_values[2].w = 5; Named n; n.a = 2; struct { int k; } local; local.k = 3; o[0] = shared_values[2].w;"
+        "o[1] = n.a + local.k;",
+        [5, 5],
+    ),
+    "results of atomics in the other integer": (
+        "groupshared int count; groupshared uint most;",
+        "uint a; int b; count = 5; most = 7; InterlockedAdd(count, 2, a); InterlockedMax(most, 9, b); o[0] = a;"
+        "o[1] = b;"
+        "InterlockedCompareExchange(count, 7, 1, a); o[2] = a; o[3] = count; o[4] = most;",
+        [5, 7, 7, 1, 9],
+    ),
     "exponents": ("", "float e; float m = frexp(12.0, e); o[0] = m; o[1] = e;", [0.75, 4]),
 }
 ARGUMENTS: dict[str, dict[str, object]] = {
