@@ -137,6 +137,8 @@ class PushBlocks(Closeable):
         if data == self._on_device:
             return ()
         slots, device = self._slots, self._device
+        if slots and slots[0].payload < 0:  # an interrupt or an error: its copy may be under way
+            slots.popleft().close()
         if slots and device.stream.reached < slots[0].payload and not device.has_reached(slots[0].payload):
             if len(slots) < _MAX_SLOTS:
                 slots.appendleft(_Slot(device, self._buffer))
@@ -146,6 +148,7 @@ class PushBlocks(Closeable):
             slots.append(_Slot(device, self._buffer))
         slot = slots[0]
         slot.buffer.write(data)
+        slot.payload = -1
         self._on_device = b""  # until it is submitted
         return (slot.commands,)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Self, cast
 from ...base.files import write_whole
 from ...hal.buffer import Buffer
 from ...hal.command_buffer import CommandBuffer
-from ...status import ClosedError, FailedPreconditionError, InvalidArgumentError
+from ...status import ClosedError, FailedPreconditionError, InvalidArgumentError, PumiceError
 from ..arrays.array_device import ArrayDevice
 from ..arrays.recorder import Recorder, Step, recorder_of, refuse_recording
 from ..arrays.uses import Uses, note_all
@@ -340,11 +340,16 @@ def record_steps(commands: CommandBuffer, steps: Sequence[Step], blocks: Mapping
     ``blocks`` is the memory with the push constants of a call, by the step's index.
     """
     commands.begin()
-    for index, step in enumerate(steps):
-        if index:
-            commands.execution_barrier()
-        if isinstance(step, RecordedCall) and index in blocks:
-            step.record(commands, cast("VulkanBuffer", blocks[index]))
-        else:
-            step.record(commands)
+    try:
+        for index, step in enumerate(steps):
+            if index:
+                commands.execution_barrier()
+            if isinstance(step, RecordedCall) and index in blocks:
+                step.record(commands, cast("VulkanBuffer", blocks[index]))
+            else:
+                step.record(commands)
+    except BaseException:
+        with contextlib.suppress(PumiceError):
+            commands.end()  # so that they can be recorded again
+        raise
     commands.end()

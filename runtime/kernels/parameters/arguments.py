@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from ....hal.memory import BufferUsage
-from ....status import InvalidArgumentError
+from ....status import InvalidArgumentError, ResourceExhaustedError
 from ...arrays.array import DeviceArray
 from ...arrays.array_device import ArrayDevice
+from ...arrays.recorder import recorder_of
 from ...arrays.spec import ArraySpec, check_out
 from ...images.bound import ABSENT, Bound
 from ...images.image import DeviceImage
@@ -109,6 +110,16 @@ def check_indirect(groups: DeviceArray, device: ArrayDevice, kernel: str) -> Non
     if groups.buffer.offset % 4:
         raise InvalidArgumentError(f"{where} lies at byte {groups.buffer.offset}; the device reads multiples of 4")
     cast("Buffer", groups.buffer).check_usage(BufferUsage.DISPATCH_INDIRECT_PARAMETERS, where)
+    # The device decides what a count past its limits does. Counts that are there already are looked at.
+    is_known = groups.buffer.host_visible and not groups.is_pending and recorder_of(device) is None
+    if is_known and (not groups.ready or device.has_reached(groups.ready)):
+        counts = np.frombuffer(groups.buffer.read(), np.uint32)
+        most = device.vulkan.profile.limits.max_compute_work_group_count
+        if (counts > most).any():
+            raise ResourceExhaustedError(
+                f"{where} has {tuple(counts.tolist())} workgroups, more than {device.name} dispatches at once "
+                f"({tuple(most)}); use more dimensions or a larger local size"
+            )
 
 
 def given_counts(groups: int | tuple[int, ...], kernel: str) -> Counts:

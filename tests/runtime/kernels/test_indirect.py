@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pumice
-from pumice.status import ClosedError, InvalidArgumentError
+from pumice.status import ClosedError, InvalidArgumentError, ResourceExhaustedError
 
 pytestmark = pytest.mark.vulkan
 
@@ -68,6 +68,15 @@ def test_counts_are_kept_until_the_work_is_done(device: pumice.Device, hit: pumi
     for _ in range(50):
         hit(hits, groups=device.asarray(np.array([1 << 15, 1, 1], np.uint32)))
     assert (hits.numpy() == 50).all()
+
+
+def test_counts_past_the_limits_that_the_host_sees(device: pumice.Device, hit: pumice.Kernel) -> None:
+    most = device.profile.limits.max_compute_work_group_count
+    groups = device.asarray(np.array([1, most[1] + 1, 1], np.uint32))
+    if not groups.buffer.host_visible:
+        pytest.skip("the counts are on the device alone")
+    with pytest.raises(ResourceExhaustedError, match="more than .* dispatches at once"):
+        hit(device.zeros(4, np.uint32), groups=groups)
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import pumice
+from pumice.hal.command_buffer import CommandBuffer
 from pumice.status import ClosedError, FailedPreconditionError, InvalidArgumentError
 
 pytestmark = pytest.mark.vulkan
@@ -200,3 +202,43 @@ def test_many_threads_run_and_change_one_recording(
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(runs, range(4)))
     assert y.numpy()[0] == 25 * 6
+
+
+def test_an_error_while_commands_are_recorded_again(
+    device: pumice.Device, add: pumice.Kernel, x: pumice.DeviceArray, y: pumice.DeviceArray
+) -> None:
+    other = device.load_kernel(add.made_from.code)
+    with device.record() as step:
+        add(x, y, dt=1, n=100)
+        other(x, y, dt=1, n=100)
+    other.close()
+    for _ in range(2):
+        with pytest.raises(ClosedError, match="closed"):
+            step.run(Y=device.zeros(100))
+        with pytest.raises(ClosedError, match="closed"):
+            step.time()
+
+
+def test_an_interrupted_run_leaves_its_values_to_the_device(
+    device: pumice.Device, add: pumice.Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory of values is not used again while a copy from it may be under way."""
+    count = 200_000
+    x, y = device.asarray(np.ones(count, np.float32)), device.zeros(count)
+    with device.record() as step:
+        for _ in range(4):
+            add(x, y, dt=0, n=count)
+    submit = type(device).submit
+
+    def interrupted(device: pumice.Device, commands: Sequence[CommandBuffer]) -> int:
+        submit(device, commands)
+        raise KeyboardInterrupt
+
+    step.run(dt=1)
+    for number in range(2, 8):
+        with monkeypatch.context() as patched:
+            patched.setattr(type(device), "submit", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                step.run(dt=number)
+    step.run(dt=100)
+    assert y.numpy()[[0, -1]].tolist() == 2 * [4 * (sum(range(8)) + 100)]
