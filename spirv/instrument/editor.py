@@ -229,6 +229,28 @@ class Editor:
             self._list(index, variable_id)
         return variable_id
 
+    def share_inputs(self) -> None:
+        """Makes all entry points use one variable for each built-in input, so that code of any may read it."""
+        first: dict[tuple[int, int], int] = {}
+        renamed: dict[int, int] = {}
+        for variable, words in self.defs.items():
+            built_in = self.decoration(variable, Decoration.BuiltIn)
+            if opcode_of(words) == Op.Variable and words[3] == StorageClass.Input and built_in is not None:
+                shared = first.setdefault((built_in, words[1]), variable)
+                if shared != variable:
+                    renamed[variable] = shared
+        if not renamed:
+            return
+        for body in self.functions:
+            for at, words in enumerate(body):
+                start = _POINTERS.get(opcode_of(words))
+                if start is not None and not renamed.keys().isdisjoint(words[start:]):
+                    body[at] = (*words[:start], *(renamed.get(operand, operand) for operand in words[start:]))
+        for at, words in enumerate(self._sections[4]):
+            listed = interface_of(words)
+            kept = dict.fromkeys(renamed.get(variable, variable) for variable in listed)
+            self._sections[4][at] = encode(Op.EntryPoint, *words[1 : len(words) - len(listed)], *kept)
+
     def drop_initializer(self, variable: int) -> int:
         """Removes the initializer of a variable of the module, and returns it."""
         words = self.defs[variable]
@@ -366,5 +388,10 @@ def interface_of(entry_point: Words) -> Words:
 
 
 _TYPES: Final = frozenset(opcodes_of("Type-Declaration")) - {Op.TypeForwardPointer}
+# Where instructions have pointers to inputs: from this operand on.
+_POINTERS: Final = {
+    **dict.fromkeys((Op.Load, Op.AccessChain, Op.InBoundsAccessChain, Op.CopyObject), 3),
+    Op.FunctionCall: 4,
+}
 # Types that may be declared more than once, with decorations of their own.
 _DISTINCT: Final = frozenset({Op.TypeStruct, Op.TypeArray, Op.TypeRuntimeArray})

@@ -57,6 +57,7 @@ def instrument(
     unwatched: tuple[str, ...] = ()
     try:
         editor = Editor(code)
+        editor.share_inputs()
         reporter = Reporter(editor, *free_binding(editor, reserved))
         if sanitize is not None:
             unwatched = _sanitize(editor, code, reporter, sanitize)

@@ -151,9 +151,9 @@ class _Zeros:
                 opcode = opcode_of(instruction)
                 if opcode == Op.Load:
                     base = instruction[3]
-                    while base in made:
+                    while opcode_of(made.get(base, (0,))) in _CHAINS:
                         base = made[base][3]
-                    if editor.defs.get(base, (0, 0, 0, StorageClass.Function))[3] == StorageClass.Workgroup:
+                    if self._is_of_group(base):
                         return None
                 elif opcode not in _HARMLESS:
                     return None
@@ -187,7 +187,8 @@ class _Zeros:
         return is_store or opcode_of(instruction) in _BETWEEN
 
     def _is_of_group(self, pointer: int) -> bool:
-        return self._editor.defs.get(pointer, (0, 0, 0, None))[3] == StorageClass.Workgroup
+        words = self._editor.defs.get(pointer, (0,))
+        return opcode_of(words) == Op.Variable and words[3] == StorageClass.Workgroup
 
     def _is_first(self, made: dict[int, Words], condition: int) -> bool:
         """Whether a condition holds for a group's first invocation alone."""
@@ -216,8 +217,10 @@ class _Zeros:
         barrier = block[1]
         if opcode_of(barrier) != Op.ControlBarrier:
             return False
-        scope, _, semantics = (self._editor.defs.get(operand, (0, 0, 0, 0))[3] for operand in barrier[1:])
-        return scope == _WORKGROUP and bool(semantics & _WORKGROUP_MEMORY)
+        scope, _, semantics = (self._editor.defs.get(operand, (0,)) for operand in barrier[1:])
+        if {opcode_of(scope), opcode_of(semantics)} != {Op.Constant}:
+            return False
+        return scope[3] == _WORKGROUP and bool(semantics[3] & _WORKGROUP_MEMORY)
 
     # -- loops -----------------------------------------------------------------------------------------
 

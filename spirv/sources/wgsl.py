@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import ClassVar, Final
 from ...base.install_hints import NAGA_WASM
 from ...base.lazy_dataclass import dataclass
 from ...status import UnavailableError
-from ..binary.grammar import ENUMERATIONS, ExecutionModel, Op
+from ..binary.grammar import ENUMERATIONS, Op, StorageClass
 from ..binary.words import pack, read_binary
 from .overrides import with_values
 from .source_compiler import Compiler, Diagnostic, Job, framed_errors, version_of
@@ -27,6 +27,7 @@ _PACKAGE: Final = "naga-wasm"
 _MODULE: Final = Path("dist", "node.js")
 _ENABLED: Final = re.compile(rb"^[ \t]*enable\s+([^;]+);", re.MULTILINE)
 _SPIRV_1_3: Final = 0x00010300
+_COMPOSED: Final = (Op.TypeVector, Op.TypeMatrix, Op.TypeArray, Op.TypeStruct)
 _INPUT_HALVES: Final = ENUMERATIONS["Capability"].StorageInputOutput16
 # Arguments: the package, the source, the output.
 _TRANSLATE: Final = """
@@ -64,10 +65,10 @@ class _OfNaga(_Wgsl):
         # Every module of 1.0 is one of 1.3, which has subgroups.
         if job.spirv_version >= "1.3" and binary.version < (1, 3):
             words[1] = _SPIRV_1_3
-        # Whatever has halves declares them for inputs, of which compute shaders have none.
-        models = {words[start + 1] for opcode, start, _ in binary if opcode == Op.EntryPoint}
-        if models == {ExecutionModel.GLCompute}:
-            for opcode, start, end in reversed(list(binary)):
+        # Whatever has halves declares them for inputs.
+        instructions = list(binary)
+        if not _has_input_halves(words, instructions):
+            for opcode, start, end in reversed(instructions):
                 if opcode == Op.Capability and words[start + 1] == _INPUT_HALVES:
                     del words[start:end]
         return code if tuple(words) == binary.words else pack(words)
@@ -150,6 +151,22 @@ def from_node(package: Path | None = None) -> NagaWasm | None:
             f"installs for a Node.js older than 24.12. Any Node.js from 18 on runs the compiler: `{NAGA_WASM}`"
         )
     return NagaWasm(program, f"{_PACKAGE} {described.get('version')}", package.absolute())
+
+
+def _has_input_halves(words: Sequence[int], instructions: Iterable[tuple[int, int, int]]) -> bool:
+    """Whether shaders of a module have inputs or outputs of 16 bits."""
+    halves: set[int] = set()
+    for opcode, start, end in instructions:
+        if opcode == Op.TypePointer:
+            if words[start + 2] in (StorageClass.Input, StorageClass.Output) and words[start + 3] in halves:
+                return True
+        elif opcode == Op.TypeFloat:
+            halves.update({words[start + 1]} if words[start + 2] == 16 else ())
+        elif opcode in _COMPOSED and not halves.isdisjoint(words[start + 2 : end]):
+            halves.add(words[start + 1])
+        elif opcode == Op.Function:
+            break
+    return False
 
 
 def _wheel() -> Path | None:

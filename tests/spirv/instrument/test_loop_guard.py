@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -97,3 +98,31 @@ def test_each_entry_point_has_its_own_sentinel(device: pumice.Device) -> None:
         assert isinstance(results, tuple)
         *_, written, report = map(np.asarray, results)
         assert (written == 10).all() and not report.any()
+
+
+def test_entry_points_with_inputs_of_their_own() -> None:
+    """As naga writes them: each entry point has its own variable for a built-in input."""
+    body = BODIES["one loop"].replace("n;", "n + gl_WorkGroupID.x;")
+    lines = spirv_tools.disassemble(compile_glsl(HEAD + MAIN.format(body))).splitlines()
+    start = next(at for at, line in enumerate(lines) if "%main = OpFunction" in line)
+    end = next(at for at, line in enumerate(lines) if at > start and "OpFunctionEnd" in line) + 1
+    ids = {line.split(" = ")[0].strip() for line in lines[start:end] if " = " in line}
+    copied = "\n".join(lines[start:end])
+    for name in sorted(ids | {"%gl_WorkGroupID"}, key=len, reverse=True):
+        copied = re.sub(rf"{re.escape(name)}\b", f"{name}_copy", copied)
+    entry = next(line for line in lines if "OpEntryPoint" in line)
+    mode = next(line for line in lines if "OpExecutionMode" in line)
+    decorated = next(line for line in lines if "OpDecorate %gl_WorkGroupID" in line)
+    variable = next(line for line in lines if "%gl_WorkGroupID = " in line)
+    other = entry.replace("%main", "%main_copy").replace('"main"', '"other"')
+    text = "\n".join(lines[:end]) + "\n" + copied
+    for line, more in (
+        (entry, other.replace("%gl_WorkGroupID", "%gl_WorkGroupID_copy")),
+        (mode, mode.replace("%main", "%main_copy")),
+        (decorated, decorated.replace("%gl_WorkGroupID", "%gl_WorkGroupID_copy")),
+        (variable, variable.replace("%gl_WorkGroupID", "%gl_WorkGroupID_copy")),
+    ):
+        text = text.replace(line, line + "\n" + more, 1)
+    found = instrument(spirv_tools.assemble(text, "vulkan1.2"))
+    assert found is not None
+    spirv_tools.validate(found.code, target_env="vulkan1.2")

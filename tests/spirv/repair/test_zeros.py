@@ -163,8 +163,14 @@ def test_zeros(start: dict[str, str], place: dict[str, str], size: int, length: 
 def test_invocations_share_the_zeros_only_where_nothing_comes_before() -> None:
     shared = module(INDEX, GROUP, 256, 200)
     early = {**INDEX, "index": INDEX["index"] + "\n%p = OpAccessChain %to_part %state %n1\n%q = OpLoad %uint %p"}
+    local = {**INDEX, "index": INDEX["index"] + "\n%p = OpLoad %uint %mine"}
+    local_code = ASSEMBLY.format(
+        **local, **{**GROUP, "own": "%mine = OpVariable %to_mine Function"}, size=256, length=200
+    )
+    local_code = local_code.replace("%to_local =", "%to_mine = OpTypePointer Function %uint\n%to_local =")
     for code, count in [
         (shared, 0),
+        (spirv_tools.assemble(local_code, "spv1.3"), 0),
         (module(early, GROUP, 256, 200), 2),
         (module(OTHER, GROUP, 256, 200), 2),
     ]:
