@@ -15,7 +15,7 @@ class DriverFault(enum.Enum):
 
     DOUBLE_ROUNDING = "double rounding"
     LOOP_EXITS = "loop exits"
-    HALF_ROUNDING = "half rounding"
+    NARROW_ROUNDING = "narrow rounding"
     SIGNED_MODULO = "signed modulo"
     SIGN_EXTENSION = "sign extension"
     SPECIAL_CONSTANTS = "special constants"

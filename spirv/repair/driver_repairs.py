@@ -8,15 +8,15 @@ from typing import Final
 from ..reflection.reflection_types import ShaderModuleReflection
 from .double_rounding import with_exact_rounding
 from .driver_faults import DriverFault
-from .half_rounding import with_rounded_halves
 from .loop_exits import with_kept_loop_values
+from .narrow_rounding import with_narrow_rounding
 from .signed_integers import with_opaque_extension, with_signed_modulo
 from .special_constants import with_hidden_specials
 
 # In order of application: a later repair may have to mend the code of an earlier repair.
 _REPAIRS: Final[Mapping[DriverFault, Callable[[bytes, ShaderModuleReflection], bytes]]] = {
     DriverFault.DOUBLE_ROUNDING: with_exact_rounding,
-    DriverFault.HALF_ROUNDING: with_rounded_halves,
+    DriverFault.NARROW_ROUNDING: with_narrow_rounding,
     DriverFault.SIGNED_MODULO: with_signed_modulo,
     DriverFault.SIGN_EXTENSION: with_opaque_extension,
     DriverFault.SPECIAL_CONSTANTS: with_hidden_specials,

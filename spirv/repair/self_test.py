@@ -96,7 +96,7 @@ def probes(features: Collection[str]) -> Iterator[Probe]:
     """Yields the kernels that a device with these features can run."""
     yield _probe(DriverFault.SIGNED_MODULO, U32, _INTEGERS, _DIVISIONS)
     yield _probe(DriverFault.SPECIAL_CONSTANTS, F32, _FLOATS, _SPECIALS)
-    yield _probe(DriverFault.HALF_ROUNDING, F32, _NO_HALVES, _PACKED)
+    yield _probe(DriverFault.NARROW_ROUNDING, F32, _NO_HALVES, _PACKED)
     yield _probe(DriverFault.LOOP_EXITS, U32, _INTEGERS, _LOOPS)
     if "shaderInt64" in features:
         yield _probe(DriverFault.SIGN_EXTENSION, U64, _INTEGERS, _COMPARISONS)
@@ -104,6 +104,7 @@ def probes(features: Collection[str]) -> Iterator[Probe]:
         yield _probe(DriverFault.SPECIAL_CONSTANTS, F16, _FLOATS, _ZEROS)
     if "shaderFloat64" in features:
         yield _probe(DriverFault.SPECIAL_CONSTANTS, F64, _FLOATS, _ZEROS)
+        yield _probe(DriverFault.NARROW_ROUNDING, F64, _NO_SINGLES, _NARROWED)
         yield _probe(DriverFault.DOUBLE_ROUNDING, F64, _FRACTIONS, _ROUNDINGS)
 
 
@@ -158,6 +159,8 @@ def _computed(builder: Builder, kind: Kind, case: Case, value: Id) -> Id:
         packed = builder.extended(_PACK_HALVES, U32, builder.emit(Op.CompositeConstruct, pair, value, value))
         half = builder.emit(Op.CompositeExtract, F32, builder.extended(_UNPACK_HALVES, pair, packed), 1)
         operands = [value, half]
+    if case.operation == "differs from its f32":
+        operands = [value, value.convert(Op.FConvert, F32).convert(Op.FConvert, F64)]
     result = BOOL if operation.is_comparison else kind
     if operation.is_extended:
         return builder.extended(operation.number, result, *operands)
@@ -248,6 +251,7 @@ _OPERATIONS: Final[Mapping[str, _Operation]] = {
     "RoundEven": _Operation(2, lambda x: math.copysign(round(x), x), is_extended=True),
     "load in a loop": _Operation(Op.Load, lambda x: x),
     "differs from its half": _Operation(Op.FOrdNotEqual, lambda x: True, is_comparison=True),
+    "differs from its f32": _Operation(Op.FOrdNotEqual, lambda x: True, is_comparison=True),
     "to int and back": _Operation(Op.ConvertSToF, lambda x: float(math.trunc(x))),
 }
 
@@ -285,5 +289,7 @@ _COMPARISONS: Final = (
 )
 _NO_HALVES: Final = tuple(1 + (2 * index + 1) / (1 << 13) for index in range(_LANES))
 _PACKED: Final = (Case("differs from its half", (None,)),)
+_NO_SINGLES: Final = tuple(1 + (2 * index + 1) / (1 << 40) for index in range(_LANES))
+_NARROWED: Final = (Case("differs from its f32", (None,)),)
 _LOOPS: Final = (Case("load in a loop", (None,)),)
 _ROUNDINGS: Final = tuple(Case(operation, (None,)) for operation in ("Trunc", "RoundEven", "to int and back"))

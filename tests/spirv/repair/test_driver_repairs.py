@@ -224,7 +224,7 @@ def test_the_kernels_of_the_self_test_are_valid() -> None:
         faults.add(probe.fault)
     assert faults == set(DriverFault)
     everywhere = {
-        DriverFault.HALF_ROUNDING,
+        DriverFault.NARROW_ROUNDING,
         DriverFault.LOOP_EXITS,
         DriverFault.SIGNED_MODULO,
         DriverFault.SPECIAL_CONSTANTS,
