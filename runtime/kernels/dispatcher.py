@@ -329,6 +329,12 @@ class Dispatcher(Closeable):
             self._repeats.clear()
         self._staging.close()
 
+    def __del__(self) -> None:
+        # For convenience only, once neither the kernel nor a recording of its calls is in use. The garbage collector
+        # may run under any lock, so the device's next call closes it.
+        if hasattr(self, "_staging") and not self.pipeline.is_closed:
+            self._device.hal.dropped.append(self)
+
 
 def _picker(written: Sequence[int]) -> Callable[[Sequence[_Resident]], KernelResult]:
     """Returns a function that picks a call's results from its arrays."""

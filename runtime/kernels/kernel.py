@@ -280,12 +280,6 @@ class Kernel(Closeable):
         """Unloads the kernel once work in flight is done; idempotent."""
         self._dispatcher.close()
 
-    def __del__(self) -> None:
-        # For convenience only. The garbage collector may run under any lock, so the device's next call closes the
-        # kernel.
-        if hasattr(self, "_dispatcher") and not self.pipeline.is_closed:
-            self.device.hal.dropped.append(self)
-
     def __repr__(self) -> str:
         loose = self.entry.loose_uniforms
         uniforms = f"; uniforms: {describe(loose.members)}" if loose is not None else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -147,6 +148,23 @@ def test_arrays_live_as_long_as_the_recording(device: pumice.Device, add: pumice
     assert y.numpy()[0] == 2
     del step
     device.zeros(4)
+
+
+def test_kernels_live_as_long_as_the_recording(device: pumice.Device, add: pumice.Kernel) -> None:
+    y, code = device.zeros(100), add.made_from.code
+
+    def recorded() -> pumice.Recording:
+        kernel = device.load_kernel(code)
+        with device.record() as step:
+            kernel(np.ones(100, np.float32), y, dt=1, n=100)
+        return step
+
+    step = recorded()
+    gc.collect()
+    device.zeros(4)  # a call closes what was collected
+    step.run()
+    step.run(dt=2)
+    assert y.numpy()[0] == 3
 
 
 def test_a_closed_device() -> None:
