@@ -55,10 +55,10 @@ _QUALIFIERS: Final = frozenset(
 )
 _COUNTED: Final = {"IncrementCounter": "pumice_increment", "DecrementCounter": "pumice_decrement"}
 _COUNTERS: Final = (
-    "uint pumice_increment ( RWStructuredBuffer < uint > counter ) "
-    "{ uint before ; InterlockedAdd ( counter [ 0 ] , 1 , before ) ; return before ; }\n"
-    "uint pumice_decrement ( RWStructuredBuffer < uint > counter ) "
-    "{ uint before ; InterlockedAdd ( counter [ 0 ] , 0xffffffff , before ) ; return before - 1 ; }\n"
+    "uint pumice_increment ( RWStructuredBuffer < int > counter ) "
+    "{ int before ; InterlockedAdd ( counter [ 0 ] , 1 , before ) ; return uint ( before ) ; }\n"
+    "uint pumice_decrement ( RWStructuredBuffer < int > counter ) "
+    "{ int before ; InterlockedAdd ( counter [ 0 ] , -1 , before ) ; return uint ( before - 1 ) ; }\n"
 )
 
 
@@ -116,7 +116,7 @@ def translated(text: str, entry_point: str | None) -> str:
         tokens = _with_distinct_entry(tokens, entry_point)
     tokens = with_slang_structures(_with_loop_variables(tokens))
     tokens, counters = _with_counters(tokens)
-    declared = "".join(f"RWStructuredBuffer < uint > {name} ;\n" for name in counters)
+    declared = "".join(f"RWStructuredBuffer < int > {name} ;\n" for name in counters)
     # A line for each statement: messages and reports quote lines.
     body = re.sub(r"(?<=[;{}]) ", "\n", " ".join(tokens))
     return f"{body}\n{declared}{_COUNTERS if counters else ''}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -135,9 +137,17 @@ CASES: dict[str, tuple[str, str, list[float]]] = {
 ARGUMENTS: dict[str, dict[str, object]] = {
     "unsigned": {"x": np.array([7], np.uint32)},
     "types with the names of their variables": {"Scene": {"a": 5, "b": [6, 7]}},
-    "counters of structured buffers": {"list": np.zeros(8, np.float32), "list_counter": np.array([5], np.uint32)},
+    "counters of structured buffers": {"list": np.zeros(8, np.float32), "list_counter": np.array([5], np.int32)},
     "constants of an old kind": {"Old": {"first": 2, "second": 3}},
 }
+
+
+@pytest.fixture
+def device(driver: object) -> Iterator[pumice.Device]:
+    """One device: how arrays are copied does not matter to what compilers make."""
+    del driver
+    with pumice.open_device() as opened:
+        yield opened
 
 
 @pytest.fixture

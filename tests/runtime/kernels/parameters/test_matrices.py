@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -93,6 +94,14 @@ def values(rows: int, block: str) -> dict[str, np.ndarray]:
     return {
         f"m{r}{c}": np.arange(r * c, dtype=np.float32).reshape(r, c) + start + 20 * c for r, c in shapes(rows, block)
     }
+
+
+@pytest.fixture
+def device(driver: object) -> Iterator[pumice.Device]:
+    """One device: how arrays are copied does not matter to what compilers make."""
+    del driver
+    with pumice.open_device() as opened:
+        yield opened
 
 
 @pytest.fixture
