@@ -7,6 +7,7 @@ Thread rule: a device may be used from any thread.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import numpy.typing as npt
 
+from ..base.calling_code import name_in_code
 from ..base.notebook import html_table
 from ..status import InvalidArgumentError, UnimplementedError
 from .arrays.array import ArrayLike, DeviceArray, array_of, new_array
@@ -275,6 +277,9 @@ class Device(ArrayDevice):
     ) -> Kernel:
         """Loads a kernel from a source or from SPIR-V.
 
+        Messages and profiles call it by its entry point, or if that is ``main``, by the file. A text's kernel has the
+        name of the variable that it is assigned to.
+
         Args:
             source: the path of a file of SPIR-V (``.spv``), GLSL (``.comp``, ``.glsl``), HLSL (``.hlsl``), Slang
                 (``.slang``), WGSL (``.wgsl``) or SPIR-V assembly (``.spvasm``); the text of a source, which has several
@@ -326,7 +331,7 @@ class Device(ArrayDevice):
         return Kernel(
             self,
             code,
-            name=name,
+            name=name or name_in_code(sys._getframe(1)),
             entry_point=entry_point,
             specialization=specialization,
             subgroup_size=subgroup_size,

@@ -109,7 +109,7 @@ class Kernel(Closeable):
             executable.close_modules()
             entry = self.pipeline.entry if layouts is None else with_names(self.pipeline.entry, layouts)
             self.entry: EntryPoint = entry
-            self.name: str = name if entry.name == "main" else entry.name
+            self.name: str = (name or "kernel") if entry.name == "main" else entry.name
             self.pipeline.rename(self.name)
             log_unwatched(self.pipeline)
             self.parameters: tuple[Parameter, ...] = parameters_of(entry, vulkan.profile.limits)

@@ -14,14 +14,17 @@ _DEFAULTS: Final = SourceOptions()
 
 
 def load_shader(source: str | Path | bytes, options: SourceOptions = _DEFAULTS, *, minor: int = 2) -> tuple[bytes, str]:
-    """Returns SPIR-V and a name for a kernel's source, for Vulkan 1.``minor``; see ``Device.load_kernel``."""
+    """Returns SPIR-V and the name of a kernel's source, for Vulkan 1.``minor``; see ``Device.load_kernel``.
+
+    The name is that of the file, ``""`` for texts and modules.
+    """
     language = options.language
     if isinstance(source, (bytes, bytearray, memoryview)):
         data = bytes(source)
         if data[:4] not in _SPIRV_MAGIC and (language is not None or b"#version" in data):
-            return _compiled(data.decode("utf-8", errors="replace"), language, options, minor), "kernel"
+            return _compiled(data.decode("utf-8", errors="replace"), language, options, minor), ""
         _check_no_options("the given module", options)
-        return data, "kernel"
+        return data, ""
     if not isinstance(source, (str, Path)):
         raise InvalidArgumentError(
             f"a kernel is loaded from a path, a text or the bytes of a SPIR-V module, got {type(source).__name__}"
@@ -29,7 +32,7 @@ def load_shader(source: str | Path | bytes, options: SourceOptions = _DEFAULTS, 
     if isinstance(source, str) and (not source or "\0" in source):
         raise InvalidArgumentError(f"{source!r} is no path of a kernel")
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("#version")):
-        return _compiled(source, language, options, minor), "kernel"
+        return _compiled(source, language, options, minor), ""
     path = Path(source)
     if language is None:
         language = language_of(path)

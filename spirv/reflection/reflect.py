@@ -301,7 +301,8 @@ class _Reflector:
             old_style = self._module.decoration(block.id, Decoration.BufferBlock) is not None
             return _Kind.STORAGE_BUFFER if old_style else _Kind.UNIFORM_BUFFER
         raise InvalidArgumentError(
-            f"SPIR-V variable {variable.id} holds a block but is in storage class UniformConstant"
+            f"SPIR-V variable {variable.id} ({shown(self._module.names.get(variable.id, ''))}) holds a structure with "
+            "samplers or images, which Vulkan does not allow: declare these outside structures"
         )
 
     def _image(self, of: Type) -> ImageType:

@@ -28,7 +28,7 @@ from .commands import Dxc
 from .find import find_compiler
 from .includes import BYTE_ORDER_MARK, absolute, included_files, read_source
 from .language import TARGET_ENVIRONMENTS, Language
-from .opengl import with_kinds_apart
+from .opengl import with_vulkan_rules
 from .overrides import OverrideValue
 from .source_compiler import Compiler, Job, compile_error
 
@@ -140,7 +140,7 @@ def compile_source(
     if language.compiles_entry_point:
         code = with_bindings(code, [text, *files.values()])
     if job.is_compute_glsl:
-        code = with_kinds_apart(code)
+        code = with_vulkan_rules(code)
     if optimize:
         code = spirv_tools.optimize(without_new_languages(code), target_env.replace("spirv", "spv"))
     # The compiler reads the files after they are read here.

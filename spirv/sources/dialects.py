@@ -14,15 +14,17 @@ _SECTION: Final = re.compile(rb"^[ \t]*#\[[ \t]*(\w+)[ \t]*\][^\n]*", re.MULTILI
 # Godot writes the macros of a variant in its place.
 _PLACEHOLDER: Final = re.compile(rb"^[ \t]*#(?:VERSION_DEFINES|GLOBALS|CODE)\b[^\n]*", re.MULTILINE)
 _VERSION: Final = re.compile(rb"^([ \t]*#[ \t]*version[ \t]+)(\d{1,9})([ \t]+\w+)?", re.MULTILINE)
-_LEAST: Final = 430
+_LEAST: Final = 450
+# Engines write such lines in front of shaders.
+_HEAD: Final = b"#version 460\n#extension GL_EXT_samplerless_texture_functions : enable\n#line 1\n"
 
 
 def as_vulkan_glsl(text: bytes) -> bytes:
     """Returns a compute shader as compilers for Vulkan take it.
 
     - Of a Godot file, the section ``#[compute]`` is left.
-    - A version below 4.30, with which OpenGL takes compute shaders by an extension, becomes 4.30; the compatibility
-      profile, which compute shaders have no more of than the core profile, becomes that.
+    - A version below 4.50, in which OpenGL's compilers take some of 4.50 too, becomes that; the compatibility profile,
+      which compute shaders have no more of than the core profile, becomes the core profile.
     - A shader without a version, as engines complete them, gets 4.60.
     """
     bare = without_comments_in_place(text)
@@ -38,7 +40,7 @@ def as_vulkan_glsl(text: bytes) -> bytes:
             bare = without_comments_in_place(text)
     version = _VERSION.search(bare)
     if version is None:
-        return b"#version 460\n#line 1\n" + text
+        return _HEAD + text
     profile = (version[3] or b"").strip()
     if profile == b"es":
         return text

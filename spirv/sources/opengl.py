@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from ...status import PumiceError
 from ..binary.grammar import Decoration, Op, StorageClass
-from ..binary.words import pack
+from ..binary.words import BOUND, HEADER_WORDS, encode, pack
 from ..reflection.access import AccessAnalysis
 from ..reflection.module import Module, Variable
 from ..reflection.type_table import TypeKind
@@ -25,11 +26,13 @@ _CONSTRUCTED: Final = re.compile(r"(?:[biud]?vec([234])|\w+\s*\[\w*\]|float|doub
 _RESOURCES: Final = (StorageClass.UniformConstant, StorageClass.Uniform, StorageClass.StorageBuffer)
 
 
-def with_kinds_apart(code: bytes) -> bytes:
-    """Returns a module whose entry points use each binding for one kind of resource.
+def with_vulkan_rules(code: bytes) -> bytes:
+    """Returns a module of a compute shader in GLSL without what compilers leave of OpenGL's.
 
-    Where two kinds share a binding, which Vulkan does not allow, storage buffers keep their numbers, and 100 is added
-    to those of images, 200 of textures, and 300 of uniform blocks.
+    - Each binding is for one kind of resource. Where an entry point uses two kinds by one number, storage buffers keep
+      theirs, and 100 is added to those of images, 200 of textures, and 300 of uniform blocks.
+    - Samplers and images have no location.
+    - Atomic operations have values of their own type; glslang 12 gives counters signed ones.
     """
     try:
         module = Module(code)
@@ -48,12 +51,39 @@ def with_kinds_apart(code: bytes) -> bytes:
             key = module.decoration(variable.id, Decoration.DescriptorSet) or 0, binding
             kinds.setdefault(key, set()).add(kind)
     if all(len(several) == 1 for several in kinds.values()):
-        return code
-    words = list(module.words)
-    for opcode, start, _ in module.binary:
-        if opcode == Op.Decorate and words[start + 2] == Decoration.Binding:
-            words[start + 3] += shifts.get(words[start + 1], 0)
-    return pack(words)
+        shifts = dict.fromkeys(shifts, 0)
+    return _rewritten(module, shifts)
+
+
+def _rewritten(module: Module, shifts: Mapping[int, int]) -> bytes:
+    """Returns the module with bindings of resources moved, without their locations, and with atomics of one type."""
+    words = module.words
+    types: dict[int, int] = {}
+    constants: dict[tuple[int, int], int] = {}
+    result = list(words[:HEADER_WORDS])
+    globals_end = 0
+    added: list[int] = []
+    for opcode, start, end in module.binary:
+        instruction = list(words[start:end])
+        if opcode == Op.Decorate and instruction[1] in shifts:
+            if instruction[2] == Decoration.Location:
+                continue
+            if instruction[2] == Decoration.Binding:
+                instruction[3] += shifts[instruction[1]]
+        elif opcode == Op.Constant and end - start == 4:
+            types[instruction[2]] = instruction[1]
+            constants.setdefault((instruction[1], instruction[3]), instruction[2])
+        elif opcode == Op.Function:
+            globals_end = globals_end or len(result)
+        elif opcode in (Op.AtomicIAdd, Op.AtomicISub) and types.get(instruction[6], instruction[1]) != instruction[1]:
+            key = instruction[1], next(bits for (_, bits), known in constants.items() if known == instruction[6])
+            if key not in constants:
+                constants[key] = result[BOUND]
+                result[BOUND] += 1
+                added += encode(Op.Constant, key[0], constants[key], key[1])
+            instruction[6] = constants[key]
+        result += instruction
+    return pack([*result[:globals_end], *added, *result[globals_end:]])
 
 
 def _kind(module: Module, variable: Variable) -> int:

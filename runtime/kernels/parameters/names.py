@@ -113,7 +113,7 @@ class Names:
     @property
     def single(self) -> dict[str, int]:
         """The names of bindings that take one argument, with the index of their parameter."""
-        return {name: indices[0] for name, indices in self._indices.items() if len(indices) == 1}
+        return {name: indices[0] for name in self._declared_names() if len(indices := self._indices[name]) == 1}
 
     def grid(self, name: str) -> PerElement:
         """Returns the grid of ``groups=name``."""
@@ -125,7 +125,7 @@ class Names:
             close = close_to(name, known, 1)
             raise InvalidArgumentError(
                 f"{self._kernel}: groups is an int or up to three, none negative, or an argument's name, of: "
-                f"{', '.join(known) or 'none, its bindings have no names'}; got {shown(name)}"
+                f"{', '.join(self._declared_names()) or 'none, its bindings have no names'}; got {shown(name)}"
                 + (f"; did you mean {close[0]}?" if close else "")
             )
         return PerElement(indices[0])
@@ -194,16 +194,16 @@ class Names:
             guess = f"; did you mean {close[0]}?" if close else ""
             raise NotFoundError(
                 f"{self._kernel} has no {self._noun} {shown(name)}; it has: {', '.join(self._push) or 'none'}; and no "
-                f"binding of that name: {self._declared_names() or 'its bindings have none'}{guess}"
+                f"binding of that name: {', '.join(self._declared_names()) or 'its bindings have none'}{guess}"
             )
 
-    def _declared_names(self) -> str:
-        """Returns the names of bindings for messages, without those of their blocks' members."""
+    def _declared_names(self) -> list[str]:
+        """Returns the names of bindings, without those of their blocks' members."""
         declared_names = {name for p in self._parameters for b in p.binding.blocks for name in (b.name, b.structure)}
-        return ", ".join(name for name in self._indices if name in declared_names)
+        return [name for name in self._indices if name in declared_names]
 
     def __str__(self) -> str:
-        return self._declared_names() or "no bindings with names"
+        return ", ".join(self._declared_names()) or "no bindings with names"
 
     def _names_of(self, index: int) -> list[str]:
         blocks = self._by_index[index].binding.blocks

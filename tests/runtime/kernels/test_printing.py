@@ -112,7 +112,8 @@ def test_each_invocation_prints_in_its_own_order(lines: Lines) -> None:
 
 def test_without_a_function_lines_go_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
     with pumice.open_device() as device:
-        device.load_kernel(main('debugPrintfEXT("seen"); v[g] = 1;'))(pumice.empty(4, np.uint32))
+        kernel = device.load_kernel(main('debugPrintfEXT("seen"); v[g] = 1;'))
+        kernel(pumice.empty(4, np.uint32))
     assert [(record.name, record.getMessage()) for record in caplog.records] == [
         ("pumice.print", f"kernel ({n}, 0, 0): seen") for n in range(4)
     ]
@@ -168,7 +169,8 @@ def test_a_function_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> No
         raise ValueError("no more lines")
 
     with pumice.open_device(print=fail) as device:
-        result = device.load_kernel(main('if (g == 1) debugPrintfEXT("seen"); v[g] = 1;'))(pumice.empty(4, np.uint32))
+        kernel = device.load_kernel(main('if (g == 1) debugPrintfEXT("seen"); v[g] = 1;'))
+        result = kernel(pumice.empty(4, np.uint32))
         np.testing.assert_array_equal(result, np.ones(4))
     (record,) = caplog.records
     assert "does not get this line: kernel (1, 0, 0): seen" in record.getMessage()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from pumice.spirv.checks import tools as spirv_tools
 from pumice.spirv.reflection.reflect import reflect
 from pumice.spirv.sources.dialects import as_vulkan_glsl
 from pumice.spirv.sources.glsl import compile_glsl
 from pumice.spirv.sources.opengl import initial_values
 
+SAMPLERLESS = "#extension GL_EXT_samplerless_texture_functions : enable"
 MAIN = "layout(local_size_x = 1) in;\nvoid main() {}\n"
 
 
@@ -22,10 +24,10 @@ class TestForms:
         ("text", "expected"),
         [
             ("#version 450\nx", "#version 450\nx"),
-            ("#version 430 compatibility\nx", "#version 430\nx"),
-            ("// a\n#version 330 core\nx", "// a\n#version 430 core\nx"),
+            ("#version 430 compatibility\nx", "#version 450\nx"),
+            ("// a\n#version 330 core\nx", "// a\n#version 450 core\nx"),
             ("#version 310 es\nx", "#version 310 es\nx"),
-            ("/* #version 450 */\nx", "#version 460\n#line 1\n/* #version 450 */\nx"),
+            ("/* #version 450 */\nx", f"#version 460\n{SAMPLERLESS}\n#line 1\n/* #version 450 */\nx"),
             (
                 "#[vertex]\n#version 450\nv\n#[compute]\n#version 450\n#VERSION_DEFINES\nx\n",
                 "\n\n\n\n#version 450\n\nx\n",
@@ -98,6 +100,22 @@ void main() { o[0] = scale * (imageLoad(image, ivec2(0)).x + texelFetch(textured
         placed = bindings(text)
         assert placed["image"] == (0, 0)
         assert len(set(placed.values())) == len(placed) == 4
+
+    def test_locations_and_counters(self) -> None:
+        code = compile_glsl(
+            self.HEAD
+            + """
+layout(location = 3) uniform sampler2D textured;
+layout(location = 4, r32f) uniform image2D image;
+layout(binding = 2) uniform atomic_uint counter;
+layout(binding = 0) buffer Out { float o[]; };
+uint appended() { uint n = atomicCounterIncrement(counter); return n + atomicCounterDecrement(counter); }
+void main() {
+    o[appended()] = texelFetch(textured, ivec2(0), 0).x + imageLoad(image, ivec2(0)).x;
+}
+"""
+        )
+        spirv_tools.validate(code)
 
 
 class TestInitialValues:
