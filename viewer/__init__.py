@@ -2,8 +2,7 @@
 
 Windows need GLFW, files and text need Pillow: each is imported when it is used.
 
-Read: movies, overlay, playback, source, uniforms, picture, program, reloading, renderer, canvas, offscreen, shader,
-window.
+Read: movies, overlay, playback, uniforms, picture, program, reloading, renderer, canvas, offscreen, shader, window.
 """
 
 from __future__ import annotations

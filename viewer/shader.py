@@ -26,9 +26,9 @@ from ..spirv.reflection.reflection_types import ImageType
 from ..spirv.sources.compile import compile_source
 from ..spirv.sources.includes import read_source
 from ..spirv.sources.language import Language, SourceOptions, language_of
+from ..spirv.sources.shadertoy import CHANNELS, PICTURE, SET, UNIFORMS, WIDEST_GROUP, viewed_source
 from ..status import InvalidArgumentError
 from .picture import Picture, Size
-from .source import CHANNELS, PICTURE, SET, UNIFORMS, WIDEST_GROUP, viewed_source
 from .uniforms import NAMES, UNIFORM_BYTES, Uniforms
 
 if TYPE_CHECKING:

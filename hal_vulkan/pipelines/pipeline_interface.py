@@ -253,6 +253,14 @@ def check_limits(device: LogicalDevice, entry: EntryPoint, interface: PipelineIn
             resources += count
             for limit in KINDS[kind].limits:
                 used_of[limit] = used_of.get(limit, 0) + count
+    for block in entry.bindings:
+        if block.descriptor_type == UNIFORM_BUFFER and block.fixed_size > limits.max_uniform_buffer_range:
+            raise InvalidArgumentError(
+                f"{name}: the uniform block {block.name or f'of binding {block.binding}'} has "
+                f"{block.fixed_size:,} bytes, more than {profile.name} binds for one "
+                f"({limits.max_uniform_buffer_range:,}, maxUniformBufferRange): declare it as a storage buffer "
+                "(readonly buffer), or make its arrays shorter"
+            )
     for used, most, noun in (
         (
             interface.push_constant_bytes,

@@ -1,4 +1,5 @@
-"""GLSL in the forms of other programs, as GLSL that compilers take for Vulkan: Godot's sections, and OpenGL's versions.
+"""GLSL in the forms of other programs, as GLSL that compilers take for Vulkan: Godot's sections, OpenGL's versions, and
+Shadertoy's functions.
 
 Line numbers stay the same.
 """
@@ -9,6 +10,7 @@ import re
 from typing import Final
 
 from .includes import without_comments_in_place
+from .shadertoy import is_shadertoy, shadertoy_kernel
 
 _SECTION: Final = re.compile(rb"^[ \t]*#\[[ \t]*(\w+)[ \t]*\][^\n]*", re.MULTILINE)
 # Godot writes the macros of a variant in its place.
@@ -26,6 +28,7 @@ def as_vulkan_glsl(text: bytes) -> bytes:
     - A version below 4.50, in which OpenGL's compilers take some of 4.50 too, becomes that; the compatibility profile,
       which compute shaders have no more of than the core profile, becomes the core profile.
     - A shader without a version, as engines complete them, gets 4.60.
+    - One with Shadertoy's ``mainImage`` and without an entry point gets one.
     """
     bare = without_comments_in_place(text)
     sections = list(_SECTION.finditer(bare))
@@ -38,6 +41,8 @@ def as_vulkan_glsl(text: bytes) -> bytes:
             for placeholder in reversed(list(_PLACEHOLDER.finditer(text))):
                 text = text[: placeholder.start()] + text[placeholder.end() :]
             bare = without_comments_in_place(text)
+    if is_shadertoy(bare.decode("utf-8", "replace")):
+        return shadertoy_kernel(text.decode("utf-8", "replace")).encode()
     version = _VERSION.search(bare)
     if version is None:
         return _HEAD + text

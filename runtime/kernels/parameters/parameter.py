@@ -289,20 +289,25 @@ class BlockRules:
                 f"dtype {dtype}; the shader declares {self.declared}, of several types. Give a mapping of its members "
                 f"(a list of them for an array), an array of kernel.dtype({self.block.name!r}), or bytes as uint8"
             )
+        elif only is not None and dtype.kind == "c" and only.kind == "f":
+            halves = "" if 2 * only.itemsize == dtype.itemsize else f".astype(np.complex{16 * only.itemsize})"
+            return (
+                f"dtype {dtype}; the shader declares {self.declared}. A complex number is two {only}: give "
+                f"x{halves}.view(np.{only}).reshape(*x.shape, 2)"
+            )
         elif only is not None and dtype != only and not fits(only, dtype):
             return (
                 f"dtype {dtype}; the shader declares {self.declared}. "
                 f"Convert with .astype(np.{only}), or .view() to keep the bits"
             )
-        sizes = self._size_misfit(nbytes)
-        if sizes or not self.is_padded or element is None or only is None or dtype != only:
-            return sizes
-        if shape and shape[-1] == element.components:  # unpadded rows would be misread
+        is_vector = element is not None and only is not None and dtype == only and shape[-1:] == (element.components,)
+        if is_vector and self.is_padded and element is not None and only is not None:  # rows would be misread
+            missing = self.stride // only.itemsize - element.components
             return (
-                f"shape {shape}; the shader declares {self.declared}, each padded to {self.stride} bytes. "
-                f"Pad the last axis to {self.stride // only.itemsize}"
+                f"shape {shape}; the shader declares {self.declared}, each padded to {self.stride} bytes. Pad the last "
+                f"axis to {self.stride // only.itemsize}: np.pad(x, {[(0, 0)] * (len(shape) - 1) + [(0, missing)]})"
             )
-        return ""
+        return self._size_misfit(nbytes)
 
     def _size_misfit(self, nbytes: int) -> str:
         fixed, stride = self.block.fixed_size, self.stride

@@ -6,8 +6,8 @@ import pytest
 
 from pumice.spirv.sources.compile import compile_source
 from pumice.spirv.sources.language import Language
+from pumice.spirv.sources.shadertoy import viewed_source
 from pumice.status import InvalidArgumentError
-from pumice.viewer.source import viewed_source
 
 IMAGE = "void mainImage(out vec4 color, in vec2 position) { color = vec4(position, iTime, 1.0); }\n"
 

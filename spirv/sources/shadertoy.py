@@ -1,4 +1,5 @@
-"""The GLSL of a viewed shader: Shadertoy's names in front of it, and a ``main`` after it if it has none.
+"""The GLSL of Shadertoy's sources, and of those that the viewer shows: the names that they use before it, and a
+``main`` after it if it has none.
 
 A source has one of three entry points: ``void main()`` of a compute shader, Shadertoy's ``mainImage``, or
 ``mainCompute(ivec2 pixel)``. Lines in messages of the compiler are those of the file.
@@ -11,8 +12,8 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from ..base.lazy_dataclass import dataclass
-from ..status import InvalidArgumentError
+from ...base.lazy_dataclass import dataclass
+from ...status import InvalidArgumentError
 
 SET: Final = 3
 UNIFORMS: Final = 0
@@ -79,7 +80,7 @@ _FRAG_COORD: Final = re.compile(r"\bgl_FragCoord\b")
 _PICTURE: Final = re.compile(r"\biPicture\b")
 # Along a Z-shaped curve, so that each four invocations in a row are a square.
 _CURVE: Final = """\
-layout(local_size_x = 64) in;
+layout(local_size_x = 8, local_size_y = 8) in;
 ivec2 _pixel() {
     uint i = gl_LocalInvocationIndex;
     return 8 * ivec2(gl_WorkGroupID.xy)
@@ -246,3 +247,53 @@ def viewed_source(
     whole = "\n".join(head) + f'\n#line 1 "{quoted}"\n{body}\n#line {last} "after {quoted}"\n{main}\n'
     tile = _ROWS_TILE if on_cpu else _CURVE_TILE
     return ViewedSource(whole, entry, tile, is_packed, {quoted: text, f"after {quoted}": text})
+
+
+# -- kernels -----------------------------------------------------------------------------------------
+
+_INPUTS: Final = {
+    "iResolution": "#define iResolution vec3(imageSize(iPicture), 1)",
+    "iMouse": "uniform vec4 iMouse;",
+    "iDate": "uniform vec4 iDate;",
+    "iFrame": "uniform int iFrame;",
+    "iChannelTime": "uniform float iChannelTime[4];",
+    "iChannelResolution": "uniform vec3 iChannelResolution[4];",
+    **{name: f"uniform float {name};" for name in ("iTime", "iTimeDelta", "iFrameRate", "iSampleRate")},
+    **{name: f"uniform sampler2D {name};" for name in ("iChannel0", "iChannel1", "iChannel2", "iChannel3")},
+}
+_GRID: Final = """\
+layout(local_size_x = 8, local_size_y = 8) in;
+ivec2 _pixel() { return ivec2(gl_GlobalInvocationID.xy); }
+"""
+
+
+def is_shadertoy(bare: str) -> bool:
+    """Whether a text without comments has ``mainImage``, and no entry point."""
+    return next((entry for entry, pattern in _ENTRIES if pattern.search(bare)), None) == "mainImage"
+
+
+def shadertoy_kernel(text: str) -> str:
+    """Returns a source with ``mainImage`` as a compute shader that writes the image ``iPicture``.
+
+    Inputs that the source uses are uniforms by their names; ``iResolution`` is the picture's. Rows count from below, as
+    on Shadertoy: the first row of the image is the lowest one. Lines of the source keep their numbers.
+    """
+    bare = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    version = _VERSION.search(bare)
+    derivatives = _DERIVATIVE.search(bare) is not None
+    discards = _DISCARDED.search(bare) is not None
+    number = int(version[1]) if version is not None and not version[2] else 0
+    head = [f"#version {max(number, _MIN_VERSION)}", *_EXTENSION.findall(bare)]
+    head += ["#extension GL_KHR_shader_subgroup_quad : require"] if derivatives else []
+    head.append("layout(rgba32f) writeonly uniform image2D iPicture;")
+    used = set(re.findall(r"\bi[A-Z]\w*", _DECLARED.sub("", bare)))
+    used |= {"iTime"} if "iGlobalTime" in used else set()
+    head += [declared for name, declared in _INPUTS.items() if name in used]
+    head += [_CURVE, _DERIVATIVES] if derivatives else [_GRID]
+    head += [_TEXTURES, "vec4 _FragCoord;", *([_DISCARD] if discards else [])]
+    body = text
+    taken = [match.span() for pattern in (_VERSION, _EXTENSION, _DECLARED) for match in pattern.finditer(bare)]
+    for start, end in sorted(taken, reverse=True):
+        body = body[:start] + body[end:]
+    main = _MAIN + _IMAGE.replace("    _color.a = 1;\n", "") + (_NO_COLOR if discards else "") + _STORE
+    return "\n".join(head) + "\n#line 1\n" + _FRAG_COORD.sub("_FragCoord", body) + "\n" + main + "\n"
