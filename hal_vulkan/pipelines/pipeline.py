@@ -435,5 +435,6 @@ def check_groups(pipeline: ComputePipeline, groups: tuple[int, int, int]) -> Non
     if any(count > limit for count, limit in zip(groups, most, strict=True)):
         raise ResourceExhaustedError(
             f"{pipeline.name}: {groups} workgroups are more than {pipeline.device.profile.name} dispatches at once "
-            f"({tuple(most)}); use more dimensions or a larger local size"
+            f"({tuple(most)}); use more dimensions (gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * "
+            "gl_NumWorkGroups.x * gl_WorkGroupSize.x counts all of a row and those above), or a larger local size"
         )

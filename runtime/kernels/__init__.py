@@ -1,7 +1,7 @@
 """Compute shaders that are called like functions of arrays.
 
-Read: parameters, bound_call, descriptors, push_memory, recorded_call, recorder, dispatcher, shader_source,
-specialization, kernel.
+Read: parameters, bound_call, descriptors, push_memory, recorded_call, shader_source, specialization, wide_grids,
+recorder, dispatcher, kernel.
 """
 
 from typing import TYPE_CHECKING

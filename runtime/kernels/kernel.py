@@ -7,8 +7,9 @@ Thread rule: a kernel may be called from any thread.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from ...hal_vulkan import ComputePipeline, DispatchTiming, Executable, ShaderMod
 from ...hal_vulkan.pipelines.pipeline import log_unwatched
 from ...hal_vulkan.pipelines.resources import Resource
 from ...hal_vulkan.pipelines.specialization import pack_constants
+from ...spirv.instrument.wide_grid import split_counts, with_wide_grid
 from ...spirv.reflection.block_dtype import member_names
 from ...spirv.reflection.block_names import Layouts, with_names
 from ...status import InvalidArgumentError
@@ -26,7 +28,7 @@ from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
 from ..arrays.transfer import Placed
 from ..images.bound import ABSENT
-from .bound_call import Binder
+from .bound_call import Binder, BoundCall
 from .dispatcher import OF_HOST, Dispatcher
 from .parameters.arguments import Counts, Groups, HostGroups, Out, PerElement, declared, prepare_arguments
 from .parameters.block import describe, type_name
@@ -37,9 +39,14 @@ from .parameters.push import Defaults, Named, Push, PushValue
 from .parameters.uniforms import with_initial_values
 from .push_memory import PushMemory
 from .specialization import specialization_by_id
+from .wide_grids import WideGridError
 
 if TYPE_CHECKING:
     from ...spirv.reflection.reflection_types import EntryPoint
+
+
+_Result = TypeVar("_Result")
+_MAX_WIDE: Final = 16
 
 
 class PreparedDispatch(NamedTuple):
@@ -126,10 +133,16 @@ class Kernel(Closeable):
                 return other, pipeline
 
             packed = pack_constants(self.reflection.specialization_constants, constants)
-            memory = PushMemory(code, self.pipeline, packed, subgroup_size, made_of)
-            self._dispatcher = Dispatcher(
-                device, executable, self.pipeline, self.parameters, self._binder, self.name, memory
-            )
+            parameters, binder = self.parameters, self._binder
+
+            def dispatcher_of(module: bytes, of: Executable, pipeline: ComputePipeline) -> Dispatcher:
+                memory = PushMemory(module, pipeline, packed, subgroup_size, made_of)
+                return Dispatcher(device, of, pipeline, parameters, binder, kernel_name, memory)
+
+            self._dispatcher = dispatcher_of(code, executable, self.pipeline)
+            self._variant: Callable[[bytes], Dispatcher] = lambda module: dispatcher_of(module, *made_of(module))
+            self._wide_lock = threading.Lock()
+            self._wide: dict[Counts, Dispatcher] = {}
         except BaseException:
             executable.close()
             raise
@@ -184,9 +197,28 @@ class Kernel(Closeable):
                 return result
         call = self._binder.bind(arrays, named, out=out, groups=groups, push=push, uses=uses)
         if wait is None:
-            return self._dispatcher.run(call)
+            return self._split(call, Dispatcher.run)
         with waits(wait):
-            return self._dispatcher.run(call)
+            return self._split(call, Dispatcher.run)
+
+    def _split(self, call: BoundCall, run: Callable[[Dispatcher, BoundCall], _Result]) -> _Result:
+        """Runs a call, over more rows where it has too many workgroups in x."""
+        try:
+            return run(self._dispatcher, call)
+        except WideGridError as error:
+            counts = error.counts
+        split = split_counts(counts, self.device.vulkan.profile.limits.max_compute_work_group_count)
+        assert split is not None
+        with self._wide_lock:
+            dispatcher = self._wide.get(counts)
+            if dispatcher is None:
+                if len(self._wide) == _MAX_WIDE:
+                    self._wide.pop(next(iter(self._wide))).close()
+                code, size = self.made_from.code, self.pipeline.local_size
+                dispatcher = self._variant(with_wide_grid(code, self.entry.name, size, counts, split))
+                self._wide[counts] = dispatcher
+        call.groups = split
+        return run(dispatcher, call)
 
     def prepare(
         self,
@@ -253,7 +285,8 @@ class Kernel(Closeable):
         Raises:
             UnimplementedError: the device writes no timestamps.
         """
-        return self._dispatcher.time(self._binder.bind(arrays, named, out=out, groups=groups, push=push, uses=uses))
+        call = self._binder.bind(arrays, named, out=out, groups=groups, push=push, uses=uses)
+        return self._split(call, Dispatcher.time)
 
     def dtype(self, name: str, length: int | None = None) -> np.dtype[np.generic]:
         """Returns the dtype of arrays for a binding, with the offsets, strides and sizes that the shader declares.
@@ -278,6 +311,10 @@ class Kernel(Closeable):
 
     def close(self) -> None:
         """Unloads the kernel once work in flight is done; idempotent."""
+        with self._wide_lock:
+            for dispatcher in self._wide.values():
+                dispatcher.close()
+            self._wide.clear()
         self._dispatcher.close()
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ from typing import Final, NoReturn, cast
 from ...hal_vulkan import Buffer, CommandBuffer, ComputePipeline, SetPins, check_groups
 from ...hal_vulkan.commands.recording_cache import RecordingCache
 from ...hal_vulkan.pipelines.resources import Resource
+from ...spirv.instrument.wide_grid import split_counts
 from ...status import ClosedError, InvalidArgumentError
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
@@ -18,6 +19,7 @@ from ..images.bound import Bound
 from .bound_call import BoundCall
 from .parameters.arguments import Counts, PerElement, inferred_counts
 from .parameters.parameter import KernelArgument, Parameter
+from .wide_grids import WideGridError
 
 _MAX_RECORDINGS: Final = 256
 _MAX_COUNTS: Final = 256
@@ -42,6 +44,7 @@ class DispatchRecorder:
         self._written = written[0].index if len(written) == 1 and not written[0].binding.shared_output else -1
         local = pipeline.local_size
         by_size = all(p.stride and p.binding.count for p in parameters)
+        self._most = device.vulkan.profile.limits.max_compute_work_group_count
         self._groups_by_shape = local[1] != 1 or local[2] != 1 or not by_size
         self._accepted = tuple(parameter.accepted for parameter in parameters)
         self._alignment_mask = pipeline.offset_alignment - 1
@@ -194,6 +197,8 @@ class DispatchRecorder:
             counts = inferred_counts(parameters, bound, self._pipeline.local_size, self._name, groups)
         else:
             counts = groups
+        if split_counts(counts, self._most) is not None:
+            raise WideGridError(self._pipeline.name, counts)
         check_groups(self._pipeline, counts)
         if nbytes >= 0 and len(self._counts) < _MAX_COUNTS:
             self._counts[nbytes] = counts
