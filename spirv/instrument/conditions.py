@@ -77,7 +77,9 @@ def _is_pure(editor: Editor, instruction: Words, made: dict[int, Words]) -> bool
         return True
     if opcode == Op.Load:
         base = instruction[3]
-        while base in made:
+        passed: set[int] = set()  # of a damaged module, where a pointer is made of itself
+        while base in made and base not in passed:
+            passed.add(base)
             base = made[base][3]
         variable = editor.defs.get(base)
         # Variables of functions are not among the declarations.

@@ -18,6 +18,8 @@ from .rewrite import Writer
 _DEBUG_PRINTF: Final = 1
 # Composites are shown up to this many components.
 _MAX_SCALARS: Final = 64
+# A damaged type may have itself as a member.
+_MAX_STEPS: Final = 1024
 
 
 class Printer:
@@ -106,14 +108,17 @@ class Printer:
         editor = self._editor
         scalars: list[tuple[int, int]] = []
         pending = [(value, type_id)]
-        while pending and len(scalars) < _MAX_SCALARS:
+        for _ in range(_MAX_STEPS):
+            if not pending or len(scalars) >= _MAX_SCALARS:
+                break
             part, part_type = pending.pop()
             of = editor.defs[part_type]
-            if opcode_of(of) in (Op.TypeVector, Op.TypeMatrix, Op.TypeArray):
-                count = of[3] if opcode_of(of) != Op.TypeArray else min(editor.defs[of[3]][3], _MAX_SCALARS)
-                members = [of[2]] * count
-            elif opcode_of(of) == Op.TypeStruct:
-                members = list(of[2:])
+            opcode = opcode_of(of)
+            if opcode in (Op.TypeVector, Op.TypeMatrix, Op.TypeArray):
+                count = editor.defs[of[3]][3] if opcode == Op.TypeArray else of[3]
+                members = [of[2]] * min(count, _MAX_SCALARS)
+            elif opcode == Op.TypeStruct:
+                members = list(of[2 : 2 + _MAX_SCALARS])
             else:
                 scalars.append((part, part_type))
                 continue
