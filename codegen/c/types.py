@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Final
 
 from ...status import UnimplementedError
@@ -78,7 +79,10 @@ def number(kind: str, value: int | float) -> Expression:
             return call(f"bits_to_{'float' if is_single else 'double'}", pattern)
         if math.isinf(value):
             return Name("INFINITY" if value > 0 else "-INFINITY")
-        return Name(f"{float(value)!r}{'f' if kind == 'f' else ''}")
+        real = float(value)
+        # A decimal that rounds may keep more digits than its type: x87, of 32-bit x86, computes with 80 bits.
+        text = repr(real) if Fraction(repr(real)) == Fraction(real) else real.hex()
+        return Name(f"{text}{'f' if kind == 'f' else ''}")
     bits = 32 if kind == "i" else 64
     if value == -(1 << (bits - 1)):
         return Name(f"INT{bits}_MIN")

@@ -33,6 +33,7 @@ U32: Final = Kind("u", 32)
 U64: Final = Kind("u", 64)
 S8: Final = Kind("s", 8)
 U8: Final = Kind("u", 8)
+U16: Final = Kind("u", 16)
 S32: Final = Kind("s", 32)
 F16: Final = Kind("f", 16)
 F32: Final = Kind("f", 32)
@@ -40,7 +41,7 @@ F64: Final = Kind("f", 64)
 SUBGROUP: Final = 3
 """The Subgroup scope."""
 
-_CAPABILITIES: Final = {S8: "Int8", U8: "Int8", U64: "Int64", F16: "Float16", F64: "Float64"}
+_CAPABILITIES: Final = {S8: "Int8", U8: "Int8", U16: "Int16", U64: "Int64", F16: "Float16", F64: "Float64"}
 _FLOATS: Final = {16: "<e", 32: "<f", 64: "<d"}
 
 

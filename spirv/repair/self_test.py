@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ..binary.builder import Builder
-from ..binary.declarations import BOOL, F16, F32, F64, U32, U64, Kind
+from ..binary.declarations import BOOL, F16, F32, F64, U8, U16, U32, U64, Kind
 from ..binary.expression import Id
 from ..binary.grammar import Op
 from .driver_faults import DriverFault
@@ -98,6 +98,9 @@ def probes(features: Collection[str]) -> Iterator[Probe]:
     yield _probe(DriverFault.SPECIAL_CONSTANTS, F32, _FLOATS, _SPECIALS)
     yield _probe(DriverFault.NARROW_ROUNDING, F32, _NO_HALVES, _PACKED)
     yield _probe(DriverFault.LOOP_EXITS, U32, _INTEGERS, _LOOPS)
+    for feature, kind in (("shaderInt8", U8), ("shaderInt16", U16)):
+        if feature in features:
+            yield _probe(DriverFault.SIGNED_MODULO, kind, _BYTES, _NARROW)
     if "shaderInt64" in features:
         yield _probe(DriverFault.SIGN_EXTENSION, U64, _INTEGERS, _COMPARISONS)
     if "shaderFloat16" in features:
@@ -133,8 +136,8 @@ def _probe(fault: DriverFault, kind: Kind, values: Sequence[Number], cases: Sequ
 
 
 def _stored(kind: Kind) -> Kind:
-    """Returns the type in memory: devices with half floats need not support storing them."""
-    return F32 if kind == F16 else kind
+    """Returns the type in memory: devices with narrow types need not support storing them."""
+    return F32 if kind == F16 else U32 if kind in (U8, U16) else kind
 
 
 def _loaded(builder: Builder, source: int, lane: Id, kind: Kind) -> Id:
@@ -144,8 +147,8 @@ def _loaded(builder: Builder, source: int, lane: Id, kind: Kind) -> Id:
         )
         return pair.bits(F64)
     word = builder.load(source, lane)
-    if kind == U64:
-        return builder.emit(Op.SConvert, U64, word)
+    if kind in (U8, U16, U64):
+        return builder.emit(Op.SConvert, kind, word)
     return word if kind == U32 else word.bits(F32).convert(Op.FConvert, kind)
 
 
@@ -183,6 +186,8 @@ def _words(builder: Builder, kind: Kind, value: Id) -> list[Id]:
     if value.kind == BOOL:
         word = value.select(builder.word(1), builder.word(0))
         return [word, builder.word(0)][: kind.bits // 32]
+    if value.kind in (U8, U16):
+        return [builder.emit(Op.SConvert, U32, value)]
     if kind.bits == 64:
         pair = value.bits(Kind("u", 32, 2))
         return [builder.emit(Op.CompositeExtract, U32, pair, index) for index in range(2)]
@@ -258,6 +263,7 @@ _OPERATIONS: Final[Mapping[str, _Operation]] = {
 # -- inputs and cases ----------------------------------------------------------------------------------
 
 _INTEGERS: Final = (0, 1, -1, -2, 7, -7, (1 << 31) - 1, -(1 << 31) + 1)
+_BYTES: Final = (0, 1, -1, -2, 7, -7, 127, -127)
 _FLOATS: Final = (0.0, -0.0, 1.0, -2.0, 4.0, math.inf, -math.inf, math.nan)
 _FRACTIONS: Final = (1.5, -1.5, 2.5, -0.25, 0.75, (1 << 24) + 0.5, (1 << 30) + 0.75, -(1 << 28) - 0.25)
 
@@ -275,13 +281,16 @@ def _right_side(operations: str, constants: Sequence[Number]) -> Iterator[Case]:
 
 # A driver's compiler takes up to 5 ms of CPU time per case: wider types only have cases that showed faults.
 _SPECIALS: Final = (
-    *_both_sides("FAdd FSub FMul FDiv", (0.0, -0.0, math.inf)),
+    *_both_sides("FAdd FSub FMul FDiv", (0.0,)),
+    *_both_sides("FMul FDiv", (-0.0, math.inf)),
+    *_both_sides("FAdd", (-0.0,)),
     *_right_side("FOrdEqual FUnordNotEqual FOrdLessThan", (0.0, math.nan)),
     *_right_side("FOrdGreaterThanEqual", (math.inf,)),
     *_both_sides("NMin NMax", (math.nan,)),
 )
 _ZEROS: Final = tuple(_both_sides("FAdd FSub FMul FDiv", (0.0,)))
 _DIVISIONS: Final = tuple(_right_side("SDiv SRem SMod", (2, 3, -3)))
+_NARROW: Final = (*_right_side("SRem SMod", (-3,)), *_right_side("SMod SLessThan", (2,)))
 _COMPARISONS: Final = (
     *_both_sides("SLessThan", (0, -2)),
     *_right_side("SGreaterThanEqual SMax", (0,)),

@@ -19,7 +19,7 @@ from support.peer import compile_module
 
 import pumice
 from pumice.base.install_hints import install_hint
-from pumice.codegen.c import write_c
+from pumice.codegen.c import types, write_c
 from pumice.codegen.c.executables import Executables
 from pumice.codegen.c.expressions import string_literal
 from pumice.codegen.c.statements import comment_text
@@ -449,3 +449,27 @@ def test_a_name_with_a_percent_sign(module: bytes, tmp_path: Path) -> None:
     np.testing.assert_array_equal(run(program, (_LEFT, _RIGHT), "mul")[0], _LEFT * _RIGHT)
     said = subprocess.run([str(program), "-h"], capture_output=True, text=True, check=True).stdout
     assert "--data FILE        half%stime.data;" in said
+
+
+def test_constants_have_the_digits_of_their_type() -> None:
+    """A decimal that is no double is one only after rounding, which x87 leaves out."""
+    expected = {
+        ("F", 2.5): "2.5",
+        ("F", 0.1): "0x1.999999999999ap-4",
+        ("f", -0.5): "-0.5f",
+        ("F", 1e300): (1e300).hex(),
+    }
+    assert {key: types.number(*key).python() for key in expected} == expected
+
+
+def test_programs_compile_for_32_bits(module: bytes, tmp_path: Path) -> None:
+    source = b"#include <stdlib.h>\n#include <vulkan/vulkan.h>\nint main(void) { return 0; }\n"
+    command = [str(COMPILER), "-m32", "-std=c11", "-x", "c", "-c", "-o", "/dev/null", "-"]
+    if subprocess.run(command, input=source, capture_output=True, check=False).returncode:
+        pytest.skip("needs a C compiler for 32 bits, as gcc-multilib has, and Vulkan's headers")
+    for name, content in c_files(module, main=True).items():
+        (tmp_path / name).write_bytes(content)
+    for name in ("program.c", "program_main.c"):
+        command = [str(COMPILER), "-m32", "-std=c11", *WARNINGS, "-O2", "-c", name, "-o", "out.o"]
+        done = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0 and not done.stderr, done.stderr

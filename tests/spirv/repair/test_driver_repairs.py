@@ -18,7 +18,7 @@ from pumice.spirv.sources.glsl import compile_glsl
 
 pytestmark = [needs_compiler, needs_tools]
 
-FEATURES = ("shaderInt64", "shaderFloat16", "shaderFloat64")
+FEATURES = ("shaderInt8", "shaderInt16", "shaderInt64", "shaderFloat16", "shaderFloat64")
 HEAD = """#version 450
 #extension GL_EXT_shader_explicit_arithmetic_types : require
 layout(local_size_x = 64) in;

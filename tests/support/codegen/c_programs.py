@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -23,6 +24,8 @@ Array: TypeAlias = npt.NDArray[Any]
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
 _SECONDS = 120
 COMPILER = shutil.which("gcc") or shutil.which("cc")
+MACHINE = shlex.split(os.environ.get("PUMICE_TEST_CFLAGS", ""))
+"""Flags of all programs, such as ``-m32``, whose drivers and libraries have to be there."""
 SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 """Flags of programs that end at an access out of bounds or after a free, an overflow, or a misaligned pointer."""
 # Leaks are valgrind's: the driver is unloaded before the sanitizer looks for what it lost.
@@ -80,7 +83,7 @@ def build(
         (folder / name).write_bytes(content)
     found = folder / stem
     files = [f"{stem}.c", *(sources or [f"{stem}_main.c"])]
-    command = [str(COMPILER), "-std=c11", *WARNINGS, *flags, *files, "-o", str(found), "-lvulkan", "-lm"]
+    command = [str(COMPILER), "-std=c11", *MACHINE, *WARNINGS, *flags, *files, "-o", str(found), "-lvulkan", "-lm"]
     done = subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True, timeout=_SECONDS)
     assert done.returncode == 0 and not done.stderr, done.stderr
     return found
