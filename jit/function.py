@@ -123,7 +123,7 @@ class JitFunction:
         for where, kind, value in (*fixed, *named):
             if kind.__hash__ is None:
                 raise InvalidArgumentError(
-                    f"{self._name}: static argument {where!r} has to be hashable, got {kind.__name__} {shown(value)}"
+                    f"{self._name}: static argument {where!r} must be hashable, got {kind.__name__} {shown(value)}"
                 )
         args = tuple([argument for position, argument in enumerate(args) if not static[position]])
         return args, {name: argument for name, argument in kwargs.items() if name not in names}, (*fixed, *named)

@@ -163,7 +163,7 @@ def as_wait_source(source: Any) -> WaitSource:
     if callable(getattr(source, "when_ready", None)):
         return WhenReadySource(source)
     raise InvalidArgumentError(
-        f"{type(source).__name__} is no wait source; a wait source has query(), wait_until(deadline) and "
+        f"{type(source).__name__} is not a wait source; a wait source has query(), wait_until(deadline) and "
         "notify(callback), or when_ready(callback), or is a future"
     )
 

@@ -240,7 +240,7 @@ def _prepared(kernel: str, parameter: Declared, value: object) -> object:
             prepared = np.asarray(value, parameter.dtype)
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidArgumentError(
-                f"{kernel}: {parameter.name} is no array of {parameter.type_name}: {error}"
+                f"{kernel}: {parameter.name} is not an array of {parameter.type_name}: {error}"
             ) from None
     if parameter.is_array and _is_number(prepared):
         raise InvalidArgumentError(

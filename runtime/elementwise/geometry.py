@@ -46,7 +46,9 @@ def common_shape(kernel: str, values: Sequence[Value]) -> tuple[int, ...]:
     """
     shaped = [value for value in values if value.array is not None and not value.declared.is_raw]
     if not shaped:
-        raise InvalidArgumentError(f"{kernel}: no array tells how many elements there are; pass one that is not raw")
+        raise InvalidArgumentError(
+            f"{kernel}: no array determines the number of elements; pass an array that is not raw"
+        )
     try:
         return tuple(np.broadcast_shapes(*(value.shape for value in shaped)))
     except ValueError:

@@ -30,7 +30,7 @@ def load_shader(source: str | Path | bytes, options: SourceOptions = _DEFAULTS, 
             f"a kernel is loaded from a path, a text or the bytes of a SPIR-V module, got {type(source).__name__}"
         )
     if isinstance(source, str) and (not source or "\0" in source):
-        raise InvalidArgumentError(f"{source!r} is no path of a kernel")
+        raise InvalidArgumentError(f"{source!r} is not the path of a kernel")
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("#version")):
         return _compiled(source, language, options, minor), ""
     path = Path(source)
@@ -40,7 +40,7 @@ def load_shader(source: str | Path | bytes, options: SourceOptions = _DEFAULTS, 
         try:
             is_file = path.is_file()
         except OSError as error:
-            raise InvalidArgumentError(f"{str(path)[:80]!r} is no path: {error.strerror}") from None
+            raise InvalidArgumentError(f"{str(path)[:80]!r} is not a path: {error.strerror}") from None
         if not is_file:
             raise NotFoundError(f"no such file: {path}")
         return _compiled(path, language, options, minor), path.stem
@@ -48,7 +48,7 @@ def load_shader(source: str | Path | bytes, options: SourceOptions = _DEFAULTS, 
         data = path.read_bytes()
     if path.suffix != ".spv" and data[:4] not in _SPIRV_MAGIC:
         raise InvalidArgumentError(
-            f"{path} is no kernel: expected SPIR-V (.spv) or {described_languages()}; for a source of another name, "
+            f"{path} is not a kernel: expected SPIR-V (.spv) or {described_languages()}; for a source of another name, "
             "say its language (language=, --language)"
         )
     _check_no_options(str(path), options)

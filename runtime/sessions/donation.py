@@ -101,7 +101,7 @@ class Donation:
             with array.device.mark_lock:
                 if buffer.is_claimed:
                     raise FailedPreconditionError(
-                        self._wrong(self._signature.arguments[position], "it is donated to a call that is under way")
+                        self._wrong(self._signature.arguments[position], "it is donated to a call in progress")
                     )
                 buffer.is_claimed = True
             self._claimed.append(buffer)

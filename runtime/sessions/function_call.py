@@ -166,8 +166,8 @@ class FunctionCall:
                 if deadline is None or monotonic() < deadline:
                     raise  # the failure of the work
                 raise DeadlineExceededError(
-                    f"{writer.name} was not done within its timeout of {timeout:g} s; its work goes on and its results "
-                    "are dropped"
+                    f"{writer.name} was not done within its timeout of {timeout:g} s; its work continues and its "
+                    "results are dropped"
                 ) from None
             finally:
                 if record is not None:

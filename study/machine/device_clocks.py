@@ -21,7 +21,7 @@ _NVIDIA = 0x10DE
 def nvml_device(profile: DeviceProfile) -> tuple[Any, Any]:
     """Returns the module ``pynvml`` and the device's handle. UnavailableError: not NVIDIA's, or no library."""
     if profile.vendor_id != _NVIDIA:
-        raise UnavailableError(f"{profile.name} is no NVIDIA device")
+        raise UnavailableError(f"{profile.name} is not an NVIDIA device")
     try:
         import pynvml
 

@@ -136,7 +136,7 @@ def _points(
         values, labels = samples_of(samples[index], None if blocks is None else blocks[index], f"x = {where[index]:g}")
         if values.size < 2:
             raise InvalidArgumentError(
-                f"a fit takes at least two samples at each x; at x = {where[index]:g} is one that is a number"
+                f"a fit takes at least two samples at each x; at x = {where[index]:g} there is one number"
             )
         drawn = bootstrap(values, blocks=labels, resamples=_RESAMPLES, seed=seed + int(index))
         tick = tick_of(values)

@@ -147,7 +147,7 @@ class PlantedSleep:
             return
         if self.segment not in _NEEDED:
             raise InvalidArgumentError(
-                f"the host can sleep in {', '.join(_NEEDED)}; in {self.segment!r} it would change what is measured",
+                f"the host can sleep in {', '.join(_NEEDED)}; in {self.segment!r} it would change the measurement",
                 location="host_sleep_in",
             )
         needed = _NEEDED[self.segment]

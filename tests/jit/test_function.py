@@ -178,7 +178,7 @@ def test_masked_arrays_are_refused_by_a_warm_function_too() -> None:
 
 def test_a_static_value_has_to_be_hashable() -> None:
     function = pumice.jit(lambda x, n: x, static_argnums=1, device="reference")
-    with pytest.raises(pumice.InvalidArgumentError, match="static argument 1 has to be hashable, got list"):
+    with pytest.raises(pumice.InvalidArgumentError, match="static argument 1 must be hashable, got list"):
         function(X, [1])
 
 

@@ -395,7 +395,7 @@ def test_they_nest_and_take_what_is_no_source_yet() -> None:
     assert told.calls == []
     future.set_result(5)
     assert told.calls == [None]
-    with pytest.raises(InvalidArgumentError, match="int is no wait source"):
+    with pytest.raises(InvalidArgumentError, match="int is not a wait source"):
         AnyOf(5)
 
 

@@ -358,7 +358,7 @@ class ContextGate:
                 f"time (hold a lock, or make one {self.kind} a thread), or make it with {self.concurrent_option}"
             )
         return FailedPreconditionError(
-            f"an invocation of this {self.kind} is under way, suspended or about to run: end or await it, wait for a "
+            f"an invocation of this {self.kind} is running, suspended or about to run: end or await it, wait for a "
             f"turn with an asynchronous call, or make the {self.kind} with {self.concurrent_option}"
         )
 

@@ -41,7 +41,7 @@ class InvocationPolicy:
 
     def __post_init__(self) -> None:
         if not isinstance(self.priority, int) or isinstance(self.priority, bool):
-            raise InvalidArgumentError(f"priority is an int, larger ones first; got {self.priority!r}")
+            raise InvalidArgumentError(f"priority is an int, larger numbers first; got {self.priority!r}")
         if self.concurrent and (self.priority or self.refuse):
             raise InvalidArgumentError(
                 "a concurrent invocation waits for no turn: give it neither priority nor refuse, or leave concurrent "

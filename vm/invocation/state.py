@@ -127,7 +127,7 @@ class Exclusive:
             raise InvalidArgumentError(f"{call} takes an InvokeState, got {type(state).__name__}")
         if not state._busy.acquire(False):
             raise FailedPreconditionError(
-                f"{call}: another call is under way on this state; make the steps of an invocation one after another"
+                f"{call}: another call is in progress on this state; make the steps of an invocation one after another"
             )
         self._busy = state._busy
         if state._phase not in phases:

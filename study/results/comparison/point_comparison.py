@@ -139,7 +139,7 @@ def criteria_of(measure: str, **limits: float) -> Criteria:
     statistic = statistic or "median"
     if segment not in ("headline", *DURATIONS) or statistic not in STATISTICS:
         raise InvalidArgumentError(
-            f"what is compared is headline, {', '.join(DURATIONS)}, a statistic of the headline ("
+            f"the measure is headline, {', '.join(DURATIONS)}, a statistic of the headline ("
             f"{', '.join(STATISTICS)}), or both, such as wake:p99; got {shown(measure)}"
         )
     check_limits(**limits)

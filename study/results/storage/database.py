@@ -75,7 +75,7 @@ def _translated(error: sqlite3.Error, path: Path, doing: str) -> PumiceError:
             f"({error}). What was committed before is kept; make room and resume"
         )
     if base == "SQLITE_NOTADB":
-        return InvalidArgumentError(f"{doing}: {path} is no results file of pumice: it is no SQLite database")
+        return InvalidArgumentError(f"{doing}: {path} is not a results file of pumice: it is no SQLite database")
     # Tables and columns are missing only where another program changed the file; Python itself decodes texts.
     if base == "SQLITE_CORRUPT" or str(error).startswith(("no such ", "cannot join ", "Could not decode ")):
         return _damaged(path, doing, str(error))
@@ -130,7 +130,7 @@ def check_results(connection: sqlite3.Connection, path: Path) -> None:
     if is_blank(connection):
         raise NotFoundError(f"{path} is empty: no study was begun in it, or it was cut to nothing")
     if _pragma(connection, "application_id") != APPLICATION_ID:
-        raise InvalidArgumentError(f"{path} is no results file of pumice: it is another program's SQLite database")
+        raise InvalidArgumentError(f"{path} is not a results file of pumice: it is another program's SQLite database")
     version = _pragma(connection, "user_version")
     if version != SCHEMA_VERSION:
         age, way = ("a newer", "update pumice") if version > SCHEMA_VERSION else ("an earlier", "measure again")
@@ -208,7 +208,7 @@ class Reader:
                     shutil.copyfile(file, copy / file.name)
             except OSError as error:
                 raise UnavailableError(
-                    f"{self.path} is read-only and its writer was killed, so it has to be copied to be read, "
+                    f"{self.path} is read-only and its writer was killed, so it must be copied to be read, "
                     f"which failed: {error}"
                 ) from error
             connection = self._checked(copy / self.path.name, "mode=rw")

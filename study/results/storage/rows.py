@@ -129,7 +129,7 @@ def to_json(value: object, name: str) -> str:
     try:
         return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(f"{name} has to be of JSON values to be kept in results: {error}") from error
+        raise InvalidArgumentError(f"{name} must be JSON values to be kept in results: {error}") from error
 
 
 def _plain(value: object) -> object:

@@ -255,8 +255,8 @@ class TestWrong:
             ((1.0, X, X), {"size": 4}, "size= is for calls whose arrays are all raw"),
             ((None, X, X), {}, "a is an array or a number, got NoneType"),
             (("1", X, X), {}, "a is an array or a number, got str"),
-            ((1j, X, X), {}, "a is no array of float32: .*complex"),
-            ((1.0, X, [[1], [2, 3]]), {}, "y is no array of float32"),
+            ((1j, X, X), {}, "a is not an array of float32: .*complex"),
+            ((1.0, X, [[1], [2, 3]]), {}, "y is not an array of float32"),
             ((1.0, X, np.array(["a"])), {}, "y got dtype <U1; expected numbers"),
         ],
     )

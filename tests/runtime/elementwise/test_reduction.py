@@ -169,7 +169,7 @@ class TestWrong:
             LEAST(X[:0], device=device)
         with pytest.raises(InvalidArgumentError, match=r"y has shape \(2,\), and the result \(\)"):
             TOTAL(X, X[:2].copy(), device=device)
-        with pytest.raises(InvalidArgumentError, match="no array tells"):
+        with pytest.raises(InvalidArgumentError, match="no array determines"):
             TOTAL(3.0, device=device)
         with pytest.raises(PumiceError, match="shapes do not go together"):
             ReductionKernel("T x, T z", "T y", "x * z", "a + b")(X, X[:4], device=device)

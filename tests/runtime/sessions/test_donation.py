@@ -254,10 +254,10 @@ def test_calls_that_overlap_cannot_take_the_same_memory(moves: pumice.Session) -
     calls = [OutputCall(outputs, (entry,), {}, None, 0, None, None) for entry in (x, x, alias)]
     calls[0].bind()
     for entry in calls[1:]:
-        with pytest.raises(FailedPreconditionError, match="it is donated to a call that is under way"):
+        with pytest.raises(FailedPreconditionError, match="it is donated to a call in progress"):
             entry.bind()
         entry.end()
-    with pytest.raises(FailedPreconditionError, match="under way"):
+    with pytest.raises(FailedPreconditionError, match="in progress"):
         call(x, donate=0)
     calls[0].end()
     y = call(x, donate=0)

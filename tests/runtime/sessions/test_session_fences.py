@@ -77,7 +77,7 @@ def test_a_call_with_a_signal_fence_returns_before_the_work_is_done(session: pum
 def test_the_timeout_holds_for_the_work_too(session: pumice.Session, timeout: float) -> None:
     with_program(session, ASYNC)
     with pytest.raises(
-        DeadlineExceededError, match=r"program\.never was not done within its timeout of .*; its work goes on"
+        DeadlineExceededError, match=r"program\.never was not done within its timeout of .*; its work continues"
     ):
         session.call("program.never", X, timeout=timeout)
     with pytest.raises(DeadlineExceededError, match=r"program\.pass was not done within its timeout"):

@@ -49,7 +49,7 @@ def test_packages_are_read_and_their_parts_are_not(profile: DeviceProfile) -> No
         ("package-0 (RAPL)", 4.0, 5.0),
         ("package-1 (RAPL)", 4.0, 5.0),
     ]
-    assert lacking == [f"{profile.name} is no NVIDIA device"]
+    assert lacking == [f"{profile.name} is not an NVIDIA device"]
 
 
 def test_a_counter_for_root_alone_is_told_with_what_to_do(

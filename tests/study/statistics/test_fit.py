@@ -118,7 +118,7 @@ def test_blocks_and_missing_samples_are_honoured() -> None:
         ([1, np.nan], [[1.0, 2.0]] * 2, {}, "all different"),
         ([1, 2], [[1.0, 2.0]], {}, "1 sets"),
         ([1, 2], [[1.0, 2.0]] * 2, {"blocks": [None]}, "1 of blocks"),
-        ([1, 2], [[1.0, 2.0], [1.0, np.nan]], {}, "at x = 2 is one that is a number"),
+        ([1, 2], [[1.0, 2.0], [1.0, np.nan]], {}, "at x = 2 there is one number"),
         ([1, 2], [[1.0, 2.0]] * 2, {"confidence": 95}, "between 0 and 1"),
         ([1, 2], [[1.0, 2.0]] * 2, {"blocks": [None, [1]]}, "block of each of 2"),
     ],

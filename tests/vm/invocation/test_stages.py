@@ -406,7 +406,7 @@ def test_a_second_step_at_the_same_time_is_refused(name: str) -> None:
             assert entered.wait(60)
             for name, call in [*CALLS.items(), ("abort", lambda state, context: abort_invoke(state))]:
                 with pytest.raises(
-                    FailedPreconditionError, match=rf"{name}_invoke.*: another call is under way|under way"
+                    FailedPreconditionError, match=rf"{name}_invoke.*: another call is in progress|in progress"
                 ):
                     call(state, context)
         finally:
@@ -932,7 +932,7 @@ def test_a_call_finds_that_the_invocation_before_it_was_dropped() -> None:
     with context_of(lambda value: Wait([Event()], resume=lambda _: value) if value == 1 else value) as context:
         state = InvokeState()
         begin_invoke(state, context, context.lookup("program.call"), (1,))
-        with pytest.raises(FailedPreconditionError, match="under way"):
+        with pytest.raises(FailedPreconditionError, match="is running"):
             context.invoke(context.lookup("program.call"), (2,))
         del state
         assert context.invoke(context.lookup("program.call"), (2,)) == 2
