@@ -217,13 +217,13 @@ def main(runs: int, only: str | None, cold: bool) -> None:
                     seconds, result = timed(side, source, WORDS // size, None if cold or side == "wgpu" else warm)
                     times[side].append(seconds)
                     results.append(result)
-                if not np.array_equal(*results):
+                if not np.array_equal(results[0], results[1]):
                     raise click.ClickException(f"{name}: pumice and wgpu give different results")
             ratios = np.divide(times["pumice"], times["wgpu"])
             low, ratio, high = np.quantile(ratios, [0.25, 0.5, 0.75])
-            seconds = [f"{np.median(times[side]):.2f}" for side in SIDES]
-            table.add_row(name, *seconds, f"{ratio:.2f}", f"{low:.2f}-{high:.2f}")
-            print(f"{name}: {ratio:.2f}", file=sys.stderr)
+            medians = [f"{np.median(times[side]):.2f}" for side in SIDES]
+            table.add_row(name, *medians, f"{ratio:.2f}", f"{low:.2f}-{high:.2f}")
+            print(f"{name}: {ratio:.2f}", file=sys.stderr, flush=True)
             missed += [name] if ratio > TARGET else []
     Console(width=100).print(table)
     if missed:

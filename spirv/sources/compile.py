@@ -128,7 +128,7 @@ def compile_source(
         files = included_files(source, folders, text=text, language=language) if language.has_preprocessor else {}
         name = str(root) if debug else ""
         # The first word names the form of the command lines: another word makes earlier entries of the cache void.
-        options = ["sources-6", compiler.version, optimizer, name, repr(job)]
+        options = ["sources-7", compiler.version, optimizer, name, repr(job)]
         return text, files, (options, text, files)
 
     text, files, key = ingredients()

@@ -19,7 +19,7 @@ from ...base.install_hints import NAGA_WASM
 from ...base.lazy_dataclass import dataclass
 from ...status import UnavailableError
 from ..binary.grammar import ENUMERATIONS, Op, StorageClass
-from ..binary.words import pack, read_binary
+from ..binary.words import encode, pack, read_binary
 from .overrides import with_values
 from .source_compiler import Compiler, Diagnostic, Job, framed_errors, version_of
 
@@ -27,6 +27,7 @@ _PACKAGE: Final = "naga-wasm"
 _MODULE: Final = Path("dist", "node.js")
 _ENABLED: Final = re.compile(rb"^[ \t]*enable\s+([^;]+);", re.MULTILINE)
 _SPIRV_1_3: Final = 0x00010300
+_STORAGE_IMAGE: Final = 2  # OpTypeImage's Sampled
 _COMPOSED: Final = (Op.TypeVector, Op.TypeMatrix, Op.TypeArray, Op.TypeStruct)
 _INPUT_HALVES: Final = ENUMERATIONS["Capability"].StorageInputOutput16
 # Arguments: the package, the source, the output.
@@ -65,8 +66,12 @@ class _OfNaga(_Wgsl):
         # Every module of 1.0 is one of 1.3, which has subgroups.
         if job.spirv_version >= "1.3" and binary.version < (1, 3):
             words[1] = _SPIRV_1_3
-        # Whatever has halves declares them for inputs.
         instructions = list(binary)
+        # The layers of storage images are asked for by a level of detail, which those do not have.
+        for start in reversed(_storage_queries(words, instructions)):
+            words[start : start + 5] = encode(Op.ImageQuerySize, *words[start + 1 : start + 4])
+        instructions = list(read_binary(pack(words)))
+        # Whatever has halves declares them for inputs.
         if not _has_input_halves(words, instructions):
             for opcode, start, end in reversed(instructions):
                 if opcode == Op.Capability and words[start + 1] == _INPUT_HALVES:
@@ -151,6 +156,21 @@ def from_node(package: Path | None = None) -> NagaWasm | None:
             f"installs for a Node.js older than 24.12. Any Node.js from 18 on runs the compiler: `{NAGA_WASM}`"
         )
     return NagaWasm(program, f"{_PACKAGE} {described.get('version')}", package.absolute())
+
+
+def _storage_queries(words: Sequence[int], instructions: Iterable[tuple[int, int, int]]) -> list[int]:
+    """Returns where sizes of storage images are asked for by a level of detail."""
+    types: set[int] = set()
+    images: set[int] = set()
+    found = []
+    for opcode, start, _ in instructions:
+        if opcode == Op.TypeImage and words[start + 7] == _STORAGE_IMAGE:
+            types.add(words[start + 1])
+        elif opcode == Op.Load and words[start + 1] in types:
+            images.add(words[start + 2])
+        elif opcode == Op.ImageQuerySizeLod and words[start + 3] in images:
+            found.append(start)
+    return found
 
 
 def _has_input_halves(words: Sequence[int], instructions: Iterable[tuple[int, int, int]]) -> bool:

@@ -96,6 +96,17 @@ def test_subgroups_are_of_spirv_1_3() -> None:
     spirv_tools.validate(compile_source("enable subgroups;" + source, Language.WGSL), target_env="vulkan1.2")
 
 
+@pytest.mark.usefixtures("compiler")
+def test_layers_of_storage_images() -> None:
+    code = compile_source(
+        "@group(0) @binding(0) var t: texture_storage_2d_array<r32uint, write>;\n"
+        "@group(0) @binding(1) var<storage, read_write> n: u32;\n"
+        "@compute @workgroup_size(1) fn main() { n = textureNumLayers(t) + textureDimensions(t).x; }",
+        Language.WGSL,
+    )
+    spirv_tools.validate(code, target_env="vulkan1.2")
+
+
 KERNEL = """
 enable f16;
 struct Inner { w: vec4<f32>, x: vec2<f32> };
