@@ -162,15 +162,15 @@ def _storage_queries(words: Sequence[int], instructions: Iterable[tuple[int, int
     """Returns where sizes of storage images are asked for by a level of detail."""
     types: set[int] = set()
     images: set[int] = set()
-    found = []
+    queries = []
     for opcode, start, _ in instructions:
         if opcode == Op.TypeImage and words[start + 7] == _STORAGE_IMAGE:
             types.add(words[start + 1])
         elif opcode == Op.Load and words[start + 1] in types:
             images.add(words[start + 2])
         elif opcode == Op.ImageQuerySizeLod and words[start + 3] in images:
-            found.append(start)
-    return found
+            queries.append(start)
+    return queries
 
 
 def _has_input_halves(words: Sequence[int], instructions: Iterable[tuple[int, int, int]]) -> bool:
