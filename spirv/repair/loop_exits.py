@@ -26,6 +26,7 @@ from .opaque import Hider, can_hide
 
 _PURE: Final = frozenset(opcodes_of("Arithmetic", "Bit", "Relational_and_Logical", "Conversion", "Composite"))
 _NEUTRAL: Final = Op.numbers("Label Phi Line NoLine LoopMerge Branch BranchConditional")
+_READS: Final = Op.numbers("Load AccessChain InBoundsAccessChain ExtInst")  # what they give is used in the loop only
 _SCALARS: Final = Op.numbers("TypeBool TypeInt TypeFloat")
 _GROUPS: Final = Op.numbers("TypeVector TypeMatrix TypeArray")
 # Instructions whose results no phi can choose; another one after the loop gives the same.
@@ -85,7 +86,7 @@ class _Function:
         )
 
     def _ends_at_head(self, loop: Loop) -> bool:
-        """Whether each iteration may leave before it loads or stores, and only phis of the header are used after."""
+        """Whether each iteration may leave before it stores, and only phis of the header are used after."""
         label = loop.header
         passed: set[int] = set()
         while label in loop.blocks and label not in passed:
@@ -121,11 +122,10 @@ class _Function:
             pending += more
         return False
 
-    def _is_steady(self, instruction: Words) -> bool:
+    @staticmethod
+    def _is_steady(instruction: Words) -> bool:
         opcode = opcode_of(instruction)
-        if opcode == Op.Load:
-            return opcode_of(self._made.get(instruction[3], (0, (0,)))[1]) == Op.Variable
-        return opcode in _PURE or opcode == Op.ExtInst
+        return opcode in _PURE or opcode in _READS
 
     def _leaving(self, loop: Loop) -> Iterator[int]:
         """Yields the values of a loop that are used after it, without the header's phis."""

@@ -322,7 +322,7 @@ def test_wrong_arguments_are_refused_and_nothing_is_added(tmp_path: Path, store:
         store.add_samples(0, 0, "sample", [*samples(2), Sample(started=1 << 70, total=1.0)])
     with pytest.raises(InvalidArgumentError, match="status is one of pending"):
         store.set_status(0, "finished")
-    with pytest.raises(InvalidArgumentError, match="facts has to be of JSON values"):
+    with pytest.raises(InvalidArgumentError, match="facts must be JSON values"):
         store.add_device("lavapipe", name="", driver="", facts={"when": object()})
     with pytest.raises(FailedPreconditionError, match="run 1 has begun"):
         store.begin_run({})
@@ -345,7 +345,7 @@ def test_wrong_arguments_are_refused_and_nothing_is_added(tmp_path: Path, store:
         ([], "at least one point"),
         ([Point(1, "a", "d")], "expected 0, got 1"),
         ([Point(0, "a", "d", baseline=1)], "baseline 1; there are 1"),
-        ([Point(0, "a", "d", settings={"x": float("nan")})], "point 0: settings has to be of JSON"),
+        ([Point(0, "a", "d", settings={"x": float("nan")})], "point 0: settings must be JSON values"),
     ],
 )
 def test_points_that_cannot_be_kept_leave_no_file(tmp_path: Path, points: list[Point], match: str) -> None:

@@ -51,7 +51,7 @@ def test_no_results(tmp_path: Path) -> None:
 
 def test_no_database(tmp_path: Path) -> None:
     (tmp_path / RESULTS_FILE).write_text("point,total\n" * 1000)
-    both_refuse(tmp_path, InvalidArgumentError, "no results file of pumice: it is no SQLite database")
+    both_refuse(tmp_path, InvalidArgumentError, "not a results file of pumice: it is no SQLite database")
 
 
 def test_another_programs_database(tmp_path: Path) -> None:
