@@ -367,15 +367,11 @@ class LogicalDevice(AnyDevice):
         inside = self.rundown.inside()
         if inside:
             self.in_use.append((inside, action))
-            return
-        with self.lock:
-            if self.pending:
-                self._parked.append((self._last_pending, action))
-                return
-        self._defer_submitted(action, self.queues)
+        else:
+            self._defer_unused(action)
 
     def _run_unused(self) -> None:
-        """Defers again the actions that waited for threads inside the guard, once these threads have left it."""
+        """Defers the actions that waited for threads inside the guard, once these threads have left it."""
         for _ in range(len(self.in_use)):
             try:
                 inside, action = self.in_use.popleft()
@@ -385,7 +381,15 @@ class LogicalDevice(AnyDevice):
             if left:
                 self.in_use.append((left, action))
             else:
-                self.defer(action)
+                self._defer_unused(action)
+
+    def _defer_unused(self, action: Callable[[], None]) -> None:
+        """Runs ``action`` once all work submitted or pending now has retired."""
+        with self.lock:
+            if self.pending:
+                self._parked.append((self._last_pending, action))
+                return
+        self._defer_submitted(action, self.queues)
 
     def _defer_submitted(self, action: Callable[[], None], queues: Sequence[DeviceQueue]) -> None:
         """Runs ``action`` once each queue has retired the work submitted to it so far."""

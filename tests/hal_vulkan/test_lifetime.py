@@ -224,6 +224,26 @@ def test_what_is_closed_while_a_thread_is_inside_is_kept(victim: Device) -> None
     assert allocation not in device.allocator._live and not device.in_use
 
 
+def test_any_number_of_objects_may_be_closed_while_a_thread_is_inside(victim: Device) -> None:
+    device, leave = victim, threading.Event()
+    done: list[int] = []
+
+    def use() -> None:
+        with device.guard.lock:
+            leave.wait(20)
+
+    blocked = Blocked(use)
+    until(lambda: bool(device.rundown.inside()))
+    for number in range(2 * sys.getrecursionlimit()):
+        device.defer(lambda number=number: done.append(number))
+    assert not done
+    leave.set()
+    blocked.join()
+    device.retire()
+    assert done == [*range(2 * sys.getrecursionlimit())]
+    assert not device.in_use
+
+
 def test_what_a_signal_handler_closes_in_the_middle_of_a_read_is_kept(victim: Device) -> None:
     buffer = victim.create_buffer(100, memory_type=HOST)
     with victim.guard.lock:  # as in read()
