@@ -33,6 +33,7 @@ def with_vulkan_rules(code: bytes) -> bytes:
       theirs, and 100 is added to those of images, 200 of textures, and 300 of uniform blocks.
     - Samplers and images have no location.
     - Atomic operations have values of their own type; glslang 12 gives counters signed ones.
+    - Each decoration is there once; glslang decorates counters as coherent twice.
     """
     try:
         module = Module(code)
@@ -56,15 +57,22 @@ def with_vulkan_rules(code: bytes) -> bytes:
 
 
 def _rewritten(module: Module, shifts: Mapping[int, int]) -> bytes:
-    """Returns the module with bindings of resources moved, without their locations, and with atomics of one type."""
+    """Returns the module with bindings of resources moved, without their locations, with atomics of one type,
+    and each decoration once.
+    """
     words = module.words
     types: dict[int, int] = {}
     constants: dict[tuple[int, int], int] = {}
     result = list(words[:HEADER_WORDS])
     globals_end = 0
     added: list[int] = []
+    decorations: set[tuple[int, ...]] = set()
     for opcode, start, end in module.binary:
         instruction = list(words[start:end])
+        if opcode in (Op.Decorate, Op.MemberDecorate):
+            if tuple(instruction) in decorations:
+                continue
+            decorations.add(tuple(instruction))
         if opcode == Op.Decorate and instruction[1] in shifts:
             if instruction[2] == Decoration.Location:
                 continue

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pumice.spirv.binary.grammar import Op
+from pumice.spirv.binary.words import read_binary
 from pumice.spirv.checks import tools as spirv_tools
 from pumice.spirv.reflection.reflect import reflect
 from pumice.spirv.sources.dialects import as_vulkan_glsl
@@ -116,6 +118,12 @@ void main() {
 """
         )
         spirv_tools.validate(code)
+        # Newer validators refuse one that is there twice.
+        binary = read_binary(code)
+        decorations = [
+            binary.words[start:end] for opcode, start, end in binary if opcode in (Op.Decorate, Op.MemberDecorate)
+        ]
+        assert len({tuple(words) for words in decorations}) == len(decorations)
 
 
 class TestInitialValues:
