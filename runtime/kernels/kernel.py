@@ -207,7 +207,8 @@ class Kernel(Closeable):
             return run(self._dispatcher, call)
         except WideGridError as error:
             counts = error.counts
-        split = split_counts(counts, self.device.vulkan.profile.limits.max_compute_work_group_count)
+        most = self.device.vulkan.profile.limits.max_compute_work_group_count
+        split = split_counts(counts, most, self.pipeline.local_size[0])
         assert split is not None
         with self._wide_lock:
             dispatcher = self._wide.get(counts)

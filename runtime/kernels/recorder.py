@@ -197,7 +197,7 @@ class DispatchRecorder:
             counts = inferred_counts(parameters, bound, self._pipeline.local_size, self._name, groups)
         else:
             counts = groups
-        if split_counts(counts, self._most) is not None:
+        if split_counts(counts, self._most, self._pipeline.local_size[0]) is not None:
             raise WideGridError(self._pipeline.name, counts)
         check_groups(self._pipeline, counts)
         if nbytes >= 0 and len(self._counts) < _MAX_COUNTS:

@@ -16,15 +16,21 @@ from ..reflection.module import Module
 
 Counts = tuple[int, int, int]
 
+_MAX_NUMBERS: Final = 1 << 32
 _CHAINS: Final = frozenset({Op.AccessChain, Op.InBoundsAccessChain})
 _ANNOTATED: Final = frozenset(opcodes_of("Type-Declaration"))
 _BUILT_INS: Final = (BuiltIn.WorkgroupId, BuiltIn.NumWorkgroups, BuiltIn.GlobalInvocationId)
 
 
-def split_counts(counts: Counts, most: Counts) -> Counts | None:
-    """Returns the workgroup counts of a grid that is split over y; ``None`` where it needs no split, or too many."""
+def split_counts(counts: Counts, most: Counts, width: int) -> Counts | None:
+    """Returns the workgroup counts of a grid that is split over y; ``None`` where it needs no split, or too many.
+
+    Args:
+        counts, most: the workgroups that are asked for, and those that a device dispatches at most.
+        width: the local size in x. More invocations than 2**32 have no numbers of their own.
+    """
     x, y, z = counts
-    if x <= most[0] or not x:
+    if x <= most[0] or x * width > _MAX_NUMBERS:
         return None
     parts = -(-x // most[0])
     split = -(-x // parts), y * parts, z

@@ -54,7 +54,9 @@ class Axis:
                 "an axis cannot be named target, which is how 'compare' names the study's targets"
             )
         if len(names) > 1 and (len(set(names)) < len(names) or "device" in names):
-            raise InvalidArgumentError(f"the names of an axis differ, and none is device; got {shown(self.name)}")
+            raise InvalidArgumentError(
+                f"the names of an axis must differ, and none may be device; got {shown(self.name)}"
+            )
         object.__setattr__(self, "name", ", ".join(names))
         values = tuple(self._checked(value) for value in self.values)
         if not values:

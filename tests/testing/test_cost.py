@@ -14,7 +14,7 @@ import os, sys
 
 def test_nothing_is_loaded():
     loaded = {name for name in sys.modules if name.partition(".")[0] in ("pumice", "numpy", "vulkan")}
-    files = {"pumice", "pumice.base", "pumice.base.lazy", "pumice.status", "pumice.testing"}
+    files = {"pumice", "pumice.base", "pumice.base.lazy", "pumice.base.locks", "pumice.status", "pumice.testing"}
     assert loaded <= {*files, "pumice.testing.markers", "pumice.testing.plugin"}, loaded
     assert "PUMICE_DEVICE" not in os.environ
 """

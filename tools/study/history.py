@@ -125,7 +125,7 @@ def _interval(point: PointHistory, interval: Interval) -> str:
 
 
 # Names of fields that differ in JSON.
-_JSON_NAMES: Final = {"median": "median_ns", "median_interval": "median_interval_ns", "place": "entry"}
+_JSON_NAMES: Final = {"median": "median_ns", "median_interval": "median_interval_ns", "start": "entry"}
 
 
 def _json(read: History) -> dict[str, object]:

@@ -44,11 +44,13 @@ def device() -> Iterator[pumice.Device]:
 
 
 def test_counts() -> None:
-    assert split_counts((10, 1, 1), (10, 10, 10)) is None
-    assert split_counts((11, 1, 1), (10, 10, 10)) == (6, 2, 1)
-    assert split_counts((25, 2, 3), (10, 10, 10)) == (9, 6, 3)
-    assert split_counts((101, 1, 1), (10, 10, 10)) is None
-    assert split_counts((0, 1, 1), (10, 10, 10)) is None
+    assert split_counts((10, 1, 1), (10, 10, 10), 1) is None
+    assert split_counts((11, 1, 1), (10, 10, 10), 1) == (6, 2, 1)
+    assert split_counts((25, 2, 3), (10, 10, 10), 1) == (9, 6, 3)
+    assert split_counts((101, 1, 1), (10, 10, 10), 1) is None
+    assert split_counts((0, 1, 1), (10, 10, 10), 1) is None
+    assert split_counts((1 << 26, 1, 1), (1 << 16, 1 << 16, 1), 64) == (1 << 16, 1 << 10, 1)
+    assert split_counts(((1 << 26) + 1, 1, 1), (1 << 16, 1 << 16, 1), 64) is None  # ids of 32 bits would wrap
 
 
 @pytest.mark.parametrize("first", [0, 65_530, 70_000 - 32, 2 * 70_000 - 32])
