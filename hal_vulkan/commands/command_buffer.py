@@ -159,10 +159,10 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
                     if len(push) % 4:
                         push += bytes(-len(push) % 4)
                     fn.vkCmdPushConstants(handle, pipeline.layout, COMPUTE_STAGE, 0, len(push), push)
-                if isinstance(groups, Buffer):
-                    fn.vkCmdDispatchIndirect(handle, groups.handle, groups.offset)
-                else:
+                if isinstance(groups, tuple):  # isinstance of a Buffer, which is an ABC, takes ten times as long
                     fn.vkCmdDispatch(handle, *groups)
+                else:
+                    fn.vkCmdDispatchIndirect(handle, groups.handle, groups.offset)
                 barriers.record(handle, *barriers.at_end)
                 result = fn.vkEndCommandBuffer(handle)
             if result or device.validation:

@@ -121,6 +121,7 @@ class StagingPool:
         self._lock = threading.Lock()
         # By the places, which were last used first; the memory of each in order of return.
         self._free: OrderedDict[tuple[Place, ...], deque[Staging]] = OrderedDict()
+        self._recent: tuple[Sequence[Place], deque[Staging]] = ((), deque())  # to compare costs less than to hash
         self._count = 0
         self._nbytes = 0
         self._closed = False
@@ -129,7 +130,7 @@ class StagingPool:
     def take(self, places: Sequence[Place]) -> Staging:
         """Returns memory for these places, exclusively for the caller until ``give_back`` or ``close``."""
         with self._lock:
-            free = self._free.get(tuple(places))
+            free = self._of(places)
             # The following ones were used later than the first.
             if free and (not free[0].payload or self._device.has_reached(free[0].payload)):
                 self._count -= 1
@@ -143,9 +144,7 @@ class StagingPool:
         if staging.nbytes <= _MAX_KEPT_BYTES:
             with self._lock:
                 if not self._closed:
-                    places = tuple(staging.places)
-                    self._free.setdefault(places, deque()).append(staging)
-                    self._free.move_to_end(places)
+                    self._of(staging.places).append(staging)
                     self._count += 1
                     self._nbytes += staging.nbytes
                     surplus.clear()
@@ -154,11 +153,22 @@ class StagingPool:
         for freed in surplus:
             freed.close()
 
+    def _of(self, places: Sequence[Place]) -> deque[Staging]:
+        """Returns the memory for these places, and makes them the last used."""
+        if self._recent[0] == places:
+            return self._recent[1]
+        key = tuple(places)
+        free = self._free.setdefault(key, deque())
+        self._free.move_to_end(key)
+        self._recent = places, free
+        return free
+
     def _take_oldest(self) -> list[Staging]:
         """Takes the oldest memory of the least recently used places, if there is any."""
         places, free = next(iter(self._free.items()))
         if not free:
             del self._free[places]
+            self._recent = (), deque()
             return []
         self._count -= 1
         self._nbytes -= free[0].nbytes
@@ -168,6 +178,7 @@ class StagingPool:
         """Frees the kept memory."""
         with self._lock:
             free, self._free = self._free, OrderedDict()
+            self._recent = (), deque()
             self._count = self._nbytes = 0
         for staged in free.values():
             for staging in staged:

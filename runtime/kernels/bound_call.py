@@ -148,11 +148,13 @@ class Binder:
                 sizes of arrays are checked later.
         """
         indirect: DeviceArray | None = None
-        if isinstance(groups, DeviceArray):
-            check_indirect(groups, self._device, self._kernel)
-            indirect, groups = groups, 1  # no counts are inferred
-        counts = None if groups is None else self.grid(groups)
-        if self._unused.present and (named or push is not None):
+        counts: Counts | PerElement | None = None
+        if groups is not None:
+            if isinstance(groups, DeviceArray):
+                check_indirect(groups, self._device, self._kernel)
+                indirect, groups = groups, 1  # no counts are inferred
+            counts = self.grid(groups)
+        if (named or push is not None) and self._unused.present:
             named, push = self._unused.without_named(named, push)
         if len(arrays) != self._count or out is not None or (named and self._unused.present):
             arrays, named = self.names.place(arrays, out, named)

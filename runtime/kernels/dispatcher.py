@@ -34,7 +34,7 @@ from ..images.image import DeviceImage
 from .bound_call import NO_SOURCES, Binder, BoundCall, Sources
 from .descriptors import KernelDescriptors
 from .parameters.arguments import listed, prepare_arguments, targets_of
-from .parameters.parameter import KernelArgument, KernelResult, Parameter, Prepared, ResultArray
+from .parameters.parameter import BufferParameter, KernelArgument, KernelResult, Parameter, Prepared, ResultArray
 from .push_memory import PushMemory
 from .recorded_call import RecordedCall
 from .recorder import DispatchRecorder
@@ -96,6 +96,7 @@ class Dispatcher(Closeable):
         self._written = tuple(parameter.index for parameter in parameters if parameter.written)
         self._results_of: Callable[[Sequence[_Resident]], KernelResult] = _picker(self._written)
         self._is_repeatable = bool(self._written) and not pipeline.interface.push_constant_bytes and not self._report
+        self._has_images = any(type(parameter) is not BufferParameter for parameter in parameters)
         self.descriptors: KernelDescriptors = KernelDescriptors(device, pipeline, parameters, kernel)
         self.recorder: DispatchRecorder = DispatchRecorder(device, pipeline, parameters, kernel)
         self._staging = StagingPool(device)
@@ -269,7 +270,7 @@ class Dispatcher(Closeable):
                     transfer.note(payload)
                 if payload and self._is_repeatable and call.groups is None and recorder.count == recordings:
                     assert known is not None
-                    if transfer is None or transfer.is_empty:
+                    if transfer is None or (self._has_images and transfer.is_empty):
                         self._note_repeat(call.arrays, known, call.epoch)
             if not payload:
                 payload = self._submit_pending(call, commands)

@@ -7,6 +7,7 @@ Thread rule: a kernel may be called from any thread.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
@@ -196,17 +197,18 @@ class Kernel(Closeable):
             if result is not None:
                 return result
         call = self._binder.bind(arrays, named, out=out, groups=groups, push=push, uses=uses)
-        if wait is None:
-            return self._split(call, Dispatcher.run)
-        with waits(wait):
-            return self._split(call, Dispatcher.run)
-
-    def _split(self, call: BoundCall, run: Callable[[Dispatcher, BoundCall], _Result]) -> _Result:
-        """Runs a call, over more rows where it has too many workgroups in x."""
         try:
-            return run(self._dispatcher, call)
+            if wait is None:
+                return self._dispatcher.run(call)
+            with waits(wait):
+                return self._dispatcher.run(call)
         except WideGridError as error:
-            counts = error.counts
+            dispatcher = self._split(call, error.counts)
+        with waits(wait) if wait is not None else contextlib.nullcontext():
+            return dispatcher.run(call)
+
+    def _split(self, call: BoundCall, counts: Counts) -> Dispatcher:
+        """Splits a call with too many workgroups in x over more rows; returns the dispatcher that runs it."""
         most = self.device.vulkan.profile.limits.max_compute_work_group_count
         split = split_counts(counts, most, self.pipeline.local_size[0])
         assert split is not None
@@ -219,7 +221,7 @@ class Kernel(Closeable):
                 dispatcher = self._variant(with_wide_grid(code, self.entry.name, size, counts, split))
                 self._wide[counts] = dispatcher
         call.groups = split
-        return run(dispatcher, call)
+        return dispatcher
 
     def prepare(
         self,
@@ -287,7 +289,10 @@ class Kernel(Closeable):
             UnimplementedError: the device writes no timestamps.
         """
         call = self._binder.bind(arrays, named, out=out, groups=groups, push=push, uses=uses)
-        return self._split(call, Dispatcher.time)
+        try:
+            return self._dispatcher.time(call)
+        except WideGridError as error:
+            return self._split(call, error.counts).time(call)
 
     def dtype(self, name: str, length: int | None = None) -> np.dtype[np.generic]:
         """Returns the dtype of arrays for a binding, with the offsets, strides and sizes that the shader declares.

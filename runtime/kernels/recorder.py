@@ -115,7 +115,7 @@ class DispatchRecorder:
         key: tuple[object, ...] = (ranges, call.groups, call.push)
         if call.indirect is not None:
             key = (*key, call.indirect.buffer.descriptor)
-        if type(call.groups) is not tuple and self._groups_by_shape:
+        if self._groups_by_shape and type(call.groups) is not tuple:
             key = (*key, *[array.shape for array in call.bound])
         known = self.recordings.get(key)
         if known is None and (epoch is None or self._pushes):
