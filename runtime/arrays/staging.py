@@ -130,7 +130,9 @@ class StagingPool:
     def take(self, places: Sequence[Place]) -> Staging:
         """Returns memory for these places, exclusively for the caller until ``give_back`` or ``close``."""
         with self._lock:
-            free = self._of(places)
+            recent, free = self._recent
+            if recent != places:
+                free = self._of(places)
             # The following ones were used later than the first.
             if free and (not free[0].payload or self._device.has_reached(free[0].payload)):
                 self._count -= 1
@@ -144,7 +146,8 @@ class StagingPool:
         if staging.nbytes <= _MAX_KEPT_BYTES:
             with self._lock:
                 if not self._closed:
-                    self._of(staging.places).append(staging)
+                    recent, free = self._recent
+                    (free if recent == staging.places else self._of(staging.places)).append(staging)
                     self._count += 1
                     self._nbytes += staging.nbytes
                     surplus.clear()
@@ -155,8 +158,6 @@ class StagingPool:
 
     def _of(self, places: Sequence[Place]) -> deque[Staging]:
         """Returns the memory for these places, and makes them the last used."""
-        if self._recent[0] == places:
-            return self._recent[1]
         key = tuple(places)
         free = self._free.setdefault(key, deque())
         self._free.move_to_end(key)
