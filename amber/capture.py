@@ -44,7 +44,7 @@ _NOWHERE: Final = Position(0, 0)
 _KINDS: Final[dict[str, Kind]] = {"i": "int", "u": "uint", "f": "float"}
 _VALUES_AN_EXPECTATION: Final = 16
 _INCLUDE: Final = re.compile(r"^\s*#\s*include\b", re.MULTILINE)
-# The structures by which Amber names features; features of Vulkan 1.0 have no structure there.
+# Amber names a feature by its structure. It has none for features of Vulkan 1.0.
 _GROUPS: Final = {
     **dict.fromkeys(("variablePointers", "variablePointersStorageBuffer"), "VariablePointerFeatures"),
     **dict.fromkeys(("shaderFloat16", "shaderInt8"), "Float16Int8Features"),

@@ -382,7 +382,7 @@ def _read(path: str, most: int, *, forbidden: int = _OTHERS_WRITE) -> bytes:
 
 
 def _note_use(path: str, status: os.stat_result) -> None:
-    """Updates the access time by which `_trim` orders entries."""
+    """Updates the access time. `_trim` deletes the entries with the oldest first."""
     if time.time() - status.st_mtime > _USE_SECONDS:
         with contextlib.suppress(*_FAILURES):
             os.utime(path)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import struct
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from _answers import answer
 
 Call = Callable[[int], Any]
 
@@ -117,19 +117,7 @@ def wgpu_calls() -> tuple[dict[str, Call], Callable[[], object]]:
 def main() -> None:
     """Answers the questions of ``call_arguments.py``."""
     calls, wait = {"pumice": pumice_calls, "wgpu": wgpu_calls}[sys.argv[1]]()
-    print("ready", flush=True)
-    for number, line in enumerate(sys.stdin):
-        name, count = line.split()
-        call, first = calls[name], 10_000 * number
-        for i in range(10):
-            call(first - 1 - i)
-        wait()
-        begin = time.perf_counter_ns()
-        for i in range(int(count)):
-            call(first + i)
-        each = (time.perf_counter_ns() - begin) / int(count)
-        wait()
-        print(each, flush=True)
+    answer(calls, wait, sys.stdout, 10)
 
 
 main()

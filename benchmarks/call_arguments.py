@@ -1,4 +1,4 @@
-"""What does one call of a kernel cost the host, by kind of argument? pumice beside wgpu-py, on the same device.
+"""Host time of one kernel call for each kind of argument: pumice beside wgpu-py, on the same device.
 
 Each side is a process of its own, and they take turns: a *block* is 100 calls in a row that nobody waits for. wgpu-py
 keeps its buffers, textures, pipelines and bind groups; it has no push constants, so new values go through

@@ -1,4 +1,4 @@
-"""What does a run of 25 recorded dispatches cost the host, beside peers? All on the same device, in one run.
+"""Host time of a run of 25 recorded dispatches: pumice beside peers, on the same device, in one run.
 
 Each side is a process of its own, and they take turns: a *block* is 10 runs in a row that nobody waits for. pumice runs
 a recording (``device.record``), and makes the 25 calls. wgpu-py keeps pipelines, bind groups and buffers, encodes the

@@ -1,4 +1,4 @@
-"""How long does a WGSL file take from nothing to its first result, beside wgpu-py on the same driver?
+"""Time from a WGSL file to its first result: pumice beside wgpu-py, on the same driver.
 
 Each run is a process of its own: it starts Python, imports pumice or wgpu, opens the device, loads one of 20 kernels,
 calls it on 4,096 words and checks the result against the other side's. The parent measures the whole process. Sides

@@ -2,7 +2,7 @@
 
 Both timestamps of a dispatch are written at the compute-shader stage: the first when all compute work before it is
 done, the second when the dispatch is. With a barrier between dispatches the difference is the time of the dispatch;
-where dispatches overlap, it is the time by which this dispatch delayed the end of all work. Every time is labelled with
+where dispatches overlap, it is the delay that this dispatch adds to the end of all work. Every time is labelled with
 its stage and clock. (Timestamps at the top of the pipe would be written before the barrier in front of the dispatch is
 reached, see wgpu#2521.)
 

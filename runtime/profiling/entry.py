@@ -32,7 +32,7 @@ class ProfiledDispatch:
         stage: the pipeline stage at which both timestamps were written.
         barrier: whether there was an execution barrier before it; the queue orders the first of a command buffer.
         overlapping: whether it may have run at the same time as a neighbour, with no barrier between them. In that case
-            its duration is the time by which it delayed the end of the group, not its run time.
+            its duration is the delay that it adds to the end of the group, not its run time.
         location: the location in the compiled program's source, as ``file:line``; ``None`` if the module has none.
         is_untimed: whether it was only counted, to keep within ``most_slowdown``.
     """

@@ -1,4 +1,4 @@
-"""What shaders print: the form of a line in memory, and its text.
+"""Lines that shaders print: their form in memory, and their text.
 
 A ring of words takes the records of all kernels of a device. Its header has
 

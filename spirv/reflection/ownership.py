@@ -53,7 +53,7 @@ _MAX_WORK: Final = 1 << 19
 
 
 class Ownership(NamedTuple):
-    """How an entry point spreads module-scope variables over its invocations.
+    """The spread of module-scope variables over the invocations of an entry point.
 
     Attributes:
         shared_outputs: the variables that it writes, but nowhere at a place that follows from the invocation's number;

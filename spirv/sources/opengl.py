@@ -1,4 +1,4 @@
-"""What OpenGL's shaders have and Vulkan's have not: bindings numbered by kind, and initial values of uniforms."""
+"""Features of OpenGL's shaders that Vulkan lacks: bindings numbered by kind, and initial values of uniforms."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _rewritten(module: Module, shifts: Mapping[int, int]) -> bytes:
 
 
 def _kind(module: Module, variable: Variable) -> int:
-    """Returns the distance by which a variable's binding is moved, which tells its kind."""
+    """Returns the number that is added to a variable's binding. Each kind of resource has its own."""
     of = module.types.get(variable.pointee)
     while of is not None and of.kind in (TypeKind.ARRAY, TypeKind.RUNTIME_ARRAY):
         of = module.types.get(of.element)

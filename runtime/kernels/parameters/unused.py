@@ -20,7 +20,7 @@ _SEQUENCES: Final = (list, tuple)
 
 
 class Unused:
-    """What a module declares besides the bindings and push constants that a kernel uses.
+    """Bindings and push constants that a module declares and a kernel does not use.
 
     Attributes:
         bindings: the unused bindings, by set, then by binding.
